@@ -172,10 +172,10 @@ async def test_a_deletion_that_is_given_up_leaves_no_lock(
     began, goes_on, real = asyncio.Event(), threading.Event(), locks.take
     loop = asyncio.get_running_loop()
 
-    def slow(folder: Path, *, force: bool) -> Any:
+    def slow(folder: Path, **options: bool) -> Any:
         loop.call_soon_threadsafe(began.set)
         goes_on.wait(20)
-        return real(folder, force=force)
+        return real(folder, **options)
 
     monkeypatch.setattr(locks, "take", slow)
     deleting = asyncio.create_task(store.delete(session))

@@ -247,7 +247,7 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
 
 def find_lost_directory(paths: Paths) -> str | None:
     """The error text for journals without a directory; None if there are no journals either."""
-    from dragoman.store.folder import Folder
+    from dragoman.store.locks import Folder
 
     if not any(Folder(paths.state_dir).sessions()):
         return None

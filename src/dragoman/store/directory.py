@@ -21,7 +21,7 @@ from dragoman.gateway.ports import store as port
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.store import limits
 from dragoman.store.failure import explained
-from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.store.locks import DESCRIPTION, Folder
 
 T = TypeVar("T")
 
@@ -108,10 +108,9 @@ def find(connection: sqlite3.Connection, agent: str, agent_session_id: str) -> S
     return _record(connection.execute(query, (agent, agent_session_id)).fetchone())
 
 
-def page(
-    connection: sqlite3.Connection, store_id: str, filters: Filters, cursor: str | None, limit: int
-) -> port.Page:
+def page(connection: sqlite3.Connection, filters: Filters, cursor: str | None, limit: int) -> port.Page:
     """One page of the list, walked along an index from the cursor's position."""
+    store_id = str(connection.execute("SELECT store_id FROM identity").fetchone()[0])
     limit = max(1, min(limit, limits.LIST_LIMIT))
     where: list[str] = []
     values: list[Any] = []
@@ -159,10 +158,6 @@ def untouched(connection: sqlite3.Connection, since: str | None) -> list[tuple[s
     """Ids and times of sessions last updated before `since`, oldest first; all sessions if None."""
     query = "SELECT id, updated_at FROM directory WHERE ?1 IS NULL OR updated_at < ?1 ORDER BY updated_at, n"
     return connection.execute(query, (since,)).fetchall()
-
-
-def store_id(connection: sqlite3.Connection) -> str:
-    return str(connection.execute("SELECT store_id FROM identity").fetchone()[0])
 
 
 def _record(row: tuple[Any, ...] | None) -> SessionRecord | None:

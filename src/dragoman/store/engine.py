@@ -14,7 +14,7 @@ from msgspec import structs
 
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
-from dragoman.store import directory, limits, segments
+from dragoman.store import directory, limits, locks, segments
 from dragoman.store.database import Database, Sync
 from dragoman.store.directory import Columns
 from dragoman.store.leases import Leases
@@ -148,7 +148,7 @@ class FileStore(Leases):
         limit: int = port.LIST_PAGE,
     ) -> port.Page:
         filters = (cwd, agent, query)
-        return await self._query(lambda c: directory.page(c, self._store_id, filters, cursor, limit))
+        return await self._query(lambda c: directory.page(c, filters, cursor, limit))
 
     async def delete(self, session_id: str) -> bool:
         self._check_writable()
@@ -158,10 +158,13 @@ class FileStore(Leases):
             return directory.delete(connection, session_id)
 
         await self._give_back(session_id)
-        with closing(await self._threads.call(lambda: self._take(session_id))):
+        with closing(await self._take(session_id)):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
         return found
+
+    def _take(self, session_id: str) -> asyncio.Future[locks.SessionLock]:
+        return self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))
 
     async def stored(self, older_than: str | None = None) -> Stored:
         known = await self._query(lambda c: directory.untouched(c, older_than))
@@ -175,7 +178,7 @@ class FileStore(Leases):
         self._check_writable()
         if session_id in self._owned:
             return False
-        with closing(await self._threads.call(lambda: self._take(session_id))):
+        with closing(await self._take(session_id)):
             record = await self._known(session_id)
             if record.last_seq < record.first_seq:
                 return False

@@ -21,7 +21,7 @@ from dragoman.store import directory, limits, locks, segments
 from dragoman.store.database import Database, has_old_tables
 from dragoman.store.directory import Columns, DirectoryWriter, Threads
 from dragoman.store.failure import explained
-from dragoman.store.folder import Folder
+from dragoman.store.locks import Folder
 from dragoman.store.writer import Disk, Owned, Writer
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Leases:
         self.path = database.path
         self.writable = writable
         self.has_old_sessions = False
-        """The database has sessions of an older version that are not converted yet (`dragoman.upkeep.conversion`)."""
+        """A writable store has sessions of an older version, not converted yet (`dragoman.upkeep.conversion`)."""
         self.on_lost: port.Lost | None = None
         owner_id = f"{os.getpid()}-{os.urandom(6).hex()}"
         self._socket = runtime.absolute() / "owners" / f"{owner_id}.sock"
@@ -53,7 +53,6 @@ class Leases:
         self._disk = Disk(durable=database.sync == "full")
         self._opened = ExitStack()
         """Closes the files."""
-        self._store_id = ""
         self._closed = False
 
     def prepare(self) -> None:
@@ -69,12 +68,10 @@ class Leases:
                 for session_id in self._folder.hidden():
                     directory.delete(connection, session_id)
                     self._folder.remove_hidden(session_id)
+                self.has_old_sessions = has_old_tables(connection)
                 self._writer.connection = connection
             else:
                 self._database.prepare_reading()
-            with closing(self._database.reader()) as reader:
-                self._store_id = directory.store_id(reader)
-                self.has_old_sessions = has_old_tables(reader)
             self._opened = opened.pop_all()
 
     async def close(self) -> None:
@@ -165,18 +162,6 @@ class Leases:
                 owner = port.Owner(record.node or self.owner.node, record.owner, f"unix:{socket}")
                 raise locks.held(record.id, owner)
 
-    def _take(self, session_id: str, *, force: bool = False) -> locks.SessionLock:
-        """Lock a session; its folder is created if it has none."""
-        folder = self._folder.of(session_id)
-        new = not folder.exists()
-        if new:
-            folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-            if self._disk.durable:
-                sync_folder(folder.parent)
-        lock = locks.take(folder, force=force)
-        lock.in_new_folder = new
-        return lock
-
     def _claim(self, record: port.SessionRecord, *, force: bool) -> tuple[Owned, segments.End, int]:
         """Begin an unused epoch; returns the owned session, the end of its journal, and how many bytes there are torn.
 
@@ -185,7 +170,10 @@ class Leases:
         """
         self._check_lock_file(record)
         with ExitStack() as failing:
-            lock = failing.enter_context(closing(self._take(record.id, force=force)))
+            lock = locks.take(self._folder.of(record.id), force=force, make=True)
+            failing.callback(lock.close)
+            if self._disk.durable and lock.in_new_folder:
+                sync_folder(lock.folder.parent)
             before, end = lock.read(), segments.Reader().end(lock.folder)
             torn, next_seq = end.torn, record.first_seq if end.segment is None else end.last_seq + 1
             known = max(before.epoch, end.epoch)

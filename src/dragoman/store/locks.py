@@ -1,8 +1,11 @@
-"""The lock of a session: a kernel lock on a file beside its journal, held by the owner.
+"""The folder of a store: its layout, and its locks.
 
-The file `lock` is created and removed with the session's folder. It is locked for as long as a process owns the
-session; the kernel releases the lock however that process ends, and nothing in the runtime folder matters. Its one
-line names the present or last owner and the epoch. An owner that releases the session removes its name from the line.
+Every process that may write to the store holds a shared lock on the file `gateways.lock`.
+
+The owner of a session holds a lock on the file `lock` beside its journal, which is created and removed with the
+session's folder. It is locked for as long as a process owns the session; the kernel releases the lock however that
+process ends, and nothing in the runtime folder matters. Its one line names the present or last owner and the epoch. An
+owner that releases the session removes its name from the line.
 
     locked                                     the process on the line owns the session
     not locked                                 free, if this machine is on the line or no other can write to this disk
@@ -14,8 +17,11 @@ Descriptors are closed on exec and in forked children, so that an agent that out
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
+import shutil
 import time
 import weakref
 from contextlib import ExitStack, closing, suppress
@@ -24,18 +30,70 @@ from pathlib import Path
 import msgspec
 
 from dragoman import machine
-from dragoman.gateway.ports.store import HeldElsewhere, Owner, SessionAway, SessionHeld, StoreUnavailable
+from dragoman.gateway.ports import store as port
 
 NAME = "lock"
-
+GATEWAYS = "gateways.lock"
+DESCRIPTION = "session.json"
+_DELETED = ".deleted-"
+_SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 _ATTEMPTS, _PAUSE = 5, 0.005  # seconds
+
+
+class Folder:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.journals = root / "journal"
+
+    def of(self, session_id: str) -> Path:
+        """The folder of a session; raises `UnknownSession` for an invalid id."""
+        if _SESSION_ID.fullmatch(session_id) is None:
+            raise port.UnknownSession(f"{session_id!r} is not the id of a session.")
+        return self.journals / session_id
+
+    def use(self, *, alone: bool = False) -> int:
+        """Lock the store until the descriptor is closed, shared or (`alone`) exclusively; raises `StoreError`."""
+        descriptor = os.open(self.root / GATEWAYS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                raise port.StoreBusy(f"{self.root} is in use by another Dragoman process.") from error
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise port.StoreUnavailable(
+                f"The disk of {self.root} has no file locks ({error.strerror}), so two processes could write to one "
+                "session. Put the state folder on another disk: set DRAGOMAN_HOME or XDG_STATE_HOME."
+            ) from error
+        return descriptor
+
+    def sessions(self) -> list[str]:
+        """The ids of all sessions that have a folder."""
+        with suppress(FileNotFoundError), os.scandir(self.journals) as entries:
+            return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
+        return []
+
+    # -- deleting: hide the folder, delete the row, remove the folder; the next start completes an interrupted deletion
+
+    def hide(self, session_id: str) -> None:
+        with suppress(FileNotFoundError):
+            self.of(session_id).rename(self.journals / f"{_DELETED}{session_id}")
+
+    def hidden(self) -> list[str]:
+        """Sessions whose deletion was interrupted."""
+        return [path.name[len(_DELETED) :] for path in self.journals.glob(f"{_DELETED}*")]
+
+    def remove_hidden(self, session_id: str) -> None:
+        shutil.rmtree(self.journals / f"{_DELETED}{session_id}", ignore_errors=True)
 
 
 class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
     """The line in a lock file."""
 
     epoch: int = 0
-    owner: Owner | None = None
+    owner: port.Owner | None = None
     """None if the session was released."""
     machine: str = ""
     place: str = ""
@@ -63,7 +121,7 @@ class SessionLock:
         self._descriptor = descriptor
         _open.add(self)
 
-    def wait(self, kind: int) -> Owner | None:
+    def wait(self, kind: int) -> port.Owner | None:
         """Lock the file; returns its owner if that fails.
 
         Several attempts: a probe holds the lock for a moment, and a new owner needs a moment to write its line.
@@ -77,7 +135,7 @@ class SessionLock:
                 return claim.owner
             time.sleep(_PAUSE)
         if claim.owner is None:
-            raise StoreUnavailable(
+            raise port.StoreUnavailable(
                 f"{self._path} is locked by a process that does not say who it is. Find it with `fuser` "
                 "(on macOS `lsof`) and end it."
             )
@@ -89,7 +147,7 @@ class SessionLock:
             return _decode(os.pread(self._descriptor, 4096, 0).partition(b"\n")[0])
         return Claim()
 
-    def write(self, owner: Owner | None, epoch: int) -> None:
+    def write(self, owner: port.Owner | None, epoch: int) -> None:
         """Write the line; `None` as the owner releases the session."""
         process = (machine.identity(), machine.place(), os.getpid()) if owner is not None else ()
         line = msgspec.json.encode(Claim(epoch, owner, *process)) + b"\n"
@@ -111,7 +169,7 @@ class SessionLock:
     def _make_again(self) -> None:
         claim = self.read()
         # Not if the whole folder is gone, or another process was faster.
-        with suppress(FileNotFoundError, SessionHeld), closing(take(self.folder)) as again:
+        with suppress(FileNotFoundError, port.SessionHeld), closing(take(self.folder)) as again:
             os.dup2(again._descriptor, self._descriptor, inheritable=False)
             self.write(claim.owner, claim.epoch)
 
@@ -123,12 +181,16 @@ class SessionLock:
     __del__ = close  # for a lock whose caller stopped waiting for it
 
 
-def take(folder: Path, *, force: bool = False) -> SessionLock:
+def take(folder: Path, *, force: bool = False, make: bool = False) -> SessionLock:
     """Lock the session of this folder; raises `SessionHeld` if a process has it locked.
 
-    Raises `SessionAway` if another machine may own it, unless `force`, and `FileNotFoundError` without the folder.
+    Raises `SessionAway` if another machine may own it, unless `force`, and `FileNotFoundError` without the folder,
+    unless `make`.
     """
     path = folder / NAME
+    new = make and not folder.exists()
+    if new:
+        folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     while True:
         with ExitStack() as failing:
             lock = SessionLock(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -140,17 +202,18 @@ def take(folder: Path, *, force: bool = False) -> SessionLock:
                 _check_not_away(folder, lock.read())
             if lock.is_in_place():  # else the session was deleted, and perhaps created again
                 failing.pop_all()
+                lock.in_new_folder = new
                 return lock
 
 
-def held(session_id: str, owner: Owner) -> SessionHeld:
+def held(session_id: str, owner: port.Owner) -> port.SessionHeld:
     text = f"Session {session_id} is live in another Dragoman process; close it there."
-    return SessionHeld(text, HeldElsewhere(owner))
+    return port.SessionHeld(text, port.HeldElsewhere(owner))
 
 
-def holder(folder: Path) -> Owner | None:
+def holder(folder: Path) -> port.Owner | None:
     """The living owner of the session of this folder."""
-    with suppress(FileNotFoundError, StoreUnavailable):
+    with suppress(FileNotFoundError, port.StoreUnavailable):
         lock = SessionLock(folder / NAME, os.open(folder / NAME, os.O_RDONLY | os.O_CLOEXEC))
         with closing(lock):
             return lock.wait(fcntl.LOCK_SH)
@@ -159,7 +222,7 @@ def holder(folder: Path) -> Owner | None:
 
 def _check_not_away(folder: Path, claim: Claim) -> None:
     if claim.owner is not None and claim.machine != machine.identity() and machine.is_shared(folder):
-        raise SessionAway(
+        raise port.SessionAway(
             f"Session {folder.name} was last open on {claim.owner.node} and not given back, and {folder} is on a "
             f"network disk: it can only be read here. Go on with it there, or, if that machine is gone, run "
             f"`dragoman sessions take {folder.name}`."

@@ -1,6 +1,15 @@
-"""Reads the files of one journal: finds events, damage, and the end of the journal.
+"""The format of journals, and a reader that finds events, damage, and the end of a journal.
 
-A journal is a folder of segments, named by the number of their first event and the epoch of their owner
+    #dragoman journal 1 dgm_k3vq…                            the first line of a file: format version and session
+    #17 3 412 2 2026-11-17T03:31:02.123Z 9f3c2a11            first number, count, length, epoch, time, checksum
+    U{"jsonrpc":"2.0","method":"session/update",…}           one event per line, three in this batch
+
+A file holds batches of events, each below a line that describes it. The length is that of the event lines with their
+line feeds. The checksum (CRC-32) covers the event lines, then the description up to the checksum. A count such as
+`3+5120` means that 5120 bytes of the same append follow this batch: if the file ends before them, the whole append is
+ignored. A reader finds batches by these lengths, never by a `#`.
+
+A journal is a folder of such files, its segments, named by the number of their first event and the epoch of their owner
 (`000000000017-2.log`). Events in a segment from the number on with which the next one begins were written by a former
 owner and are not part of the journal. Events before the first segment were pruned. A segment after a break, where the
 journal may have lost its end, has `break` in its name (`000000000017-1795000000-break.log`).
@@ -14,16 +23,25 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TypeAlias
+from zlib import crc32
 
 from msgspec import Struct, structs
 
 from dragoman.gateway.ports.store import Row, SessionRecord
-from dragoman.store import format, limits
+from dragoman.store import limits
 from dragoman.store.failure import too_new
+from dragoman.wire.timestamps import milliseconds
+
+VERSION = 1
+LONGEST_HEAD = 160
+"""Maximum bytes of a description: five numbers of up to twenty digits, a time, a checksum."""
+
+_FIRST = re.compile(rb"#dragoman journal (\d{1,20})(?: .*)?\n")
+_HEAD = re.compile(rb"#(\d{1,20}) (\d{1,20})(?:\+(\d{1,20}))? (\d{1,20}) (\d{1,20}) (\S{1,30}) [0-9a-f]{8}\n")
 
 SUFFIX = ".log"
 _BREAK = "-break"
@@ -31,6 +49,13 @@ NAME = re.compile(rf"(\d+)-(\d+)({_BREAK})?{re.escape(SUFFIX)}")
 
 Place: TypeAlias = tuple[int, int]
 """A position in a segment: an event number and the offset of its batch; 0 before the file's first line."""
+
+Batch: TypeAlias = tuple[Row, int, int]
+"""A batch as its description declares it: its events (a lost row if they are incomplete or do not match the checksum),
+its size in bytes with the description, and how many bytes of the same append come after it."""
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""Reads a file: (offset, length) to bytes, fewer at the end of the file."""
 
 
 class Segment(Struct, frozen=True):
@@ -61,6 +86,10 @@ class End(Struct, frozen=True):
 
 def name(first_seq: int, epoch: int, *, broken: bool = False) -> str:
     return f"{first_seq:012d}-{epoch}{_BREAK if broken else ''}{SUFFIX}"
+
+
+def file_head(session_id: str) -> bytes:
+    return b"#dragoman journal %d %b\n" % (VERSION, session_id.encode())
 
 
 def begin(folder: Path, first_seq: int, epoch: int, *, broken: bool = False) -> None:
@@ -224,18 +253,19 @@ def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[
     expected, offset = place
     if 0 < offset == size:
         return
-    if not offset or format.read_batch(read, offset, expected) is None:
-        expected, offset = segment.first_seq, _start(read(0, format.LONGEST_HEAD), segment.path)
+    if not offset or _read_batch(read, offset, expected) is None:
+        expected, offset = segment.first_seq, _start(read(0, LONGEST_HEAD), segment.path)
     while True:
-        batch = format.read_batch(read, offset, expected)
-        if batch is not None and batch.row is not None:
-            row, offset = batch.row, offset + batch.size
-            if offset + batch.more > size:
+        batch = _read_batch(read, offset, expected)
+        if batch is not None and not batch[0].damaged:
+            row, length, more = batch
+            offset += length
+            if offset + more > size:
                 return  # the rest of the append was cut off
         else:
-            found = format.find_batch(read(offset, size), expected)
-            if found is None and batch is not None and offset + batch.size <= size:
-                found = batch.size, expected + batch.count  # complete, but damaged
+            found = _find_batch(read(offset, size), expected)
+            if found is None and batch is not None and offset + batch[1] <= size:
+                found = batch[1], batch[0].last_seq + 1  # complete, but damaged
             if found is None:
                 return
             offset += found[0]
@@ -248,7 +278,36 @@ def _batches(file: IO[bytes], segment: Segment, place: Place) -> Iterator[tuple[
 
 def _start(head: bytes, path: Path) -> int:
     """The offset after the first line of a segment; 0 if that line is missing or damaged."""
-    version = format.file_version(head)
-    if version is not None and version > format.VERSION:
-        raise too_new(path, version, format.VERSION)
-    return head.index(b"\n") + 1 if version is not None else 0
+    match = _FIRST.match(head)
+    if match is not None and int(match[1]) > VERSION:
+        raise too_new(path, int(match[1]), VERSION)
+    return match.end() if match is not None else 0
+
+
+def _read_batch(read: Read, offset: int, first_seq: int) -> Batch | None:
+    """The batch at `offset` that begins with event `first_seq`; None if none is described there."""
+    match = _HEAD.match(read(offset, LONGEST_HEAD))
+    if match is None or int(match[1]) != first_seq:
+        return None
+    count, length = int(match[2]), int(match[4])
+    if not 0 < count <= length:
+        return None
+    head, lines = match[0], read(offset + match.end(), length)
+    whole = len(lines) == length and b"%08x\n" % crc32(head[:-9], crc32(lines)) == head[-9:]
+    row = Row.lost(first_seq, first_seq + count - 1)
+    if whole and lines[-1:] == b"\n" and lines.count(b"\n") == count:  # may differ in a forged batch
+        row = Row(
+            first_seq, milliseconds(match[6].decode(errors="replace")), count, lines[:-1], int(match[5])
+        )
+    return row, len(head) + length, int(match[3] or 0)
+
+
+def _find_batch(data: bytes, first_seq: int) -> tuple[int, int] | None:
+    """Offset and first event of the next valid batch that begins with event `first_seq` or a later one."""
+    for match in _HEAD.finditer(data):
+        seq = int(match[1])
+        if seq >= first_seq and (match.start() == 0 or data[match.start() - 1] == 10):
+            batch = _read_batch(lambda offset, length: data[offset : offset + length], match.start(), seq)
+            if batch is not None and not batch[0].damaged:
+                return match.start(), seq
+    return None

@@ -27,7 +27,7 @@ from msgspec import Struct
 
 from dragoman.atomic_file import sync_data, sync_folder
 from dragoman.gateway.ports.store import BadEvent, Done, OutcomeUnknown, SequenceGap, StoreError
-from dragoman.store import format, limits, segments
+from dragoman.store import limits, segments
 from dragoman.store.failure import explain
 from dragoman.store.locks import SessionLock
 from dragoman.wire.framing import LF
@@ -84,7 +84,7 @@ class Writer:
             if self._descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
                 self._begin_segment()
             if self._offset == 0:
-                parts.insert(0, format.file_head(self.folder.name))
+                parts.insert(0, segments.file_head(self.folder.name))
             if self._spoilt:
                 os.ftruncate(self._descriptor, self._offset)
                 self._spoilt = False

@@ -28,7 +28,7 @@ from dragoman.gateway.ports.store import SchemaTooNew, StoreCorrupt, StoreError,
 from dragoman.store import locks, segments
 from dragoman.store.database import VERSION, version
 from dragoman.store.failure import explain
-from dragoman.store.folder import GATEWAYS, Folder
+from dragoman.store.locks import GATEWAYS, Folder
 
 Say: TypeAlias = Callable[[str], None]
 

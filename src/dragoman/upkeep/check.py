@@ -22,7 +22,7 @@ from dragoman.gateway.ports.store import SchemaTooNew, StoreError, UnknownSessio
 from dragoman.store import database, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
-from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.store.locks import DESCRIPTION, Folder
 from dragoman.upkeep import repair, restore
 from dragoman.upkeep.archive import Say
 from dragoman.upkeep.repair import Numbers

@@ -25,7 +25,7 @@ from dragoman.gateway.ports.store import Row, SessionExists, StoreCorrupt, Store
 from dragoman.store import database, directory, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
-from dragoman.store.folder import Folder
+from dragoman.store.locks import Folder
 from dragoman.store.writer import Writer
 from dragoman.upkeep.old_owners import is_alive
 
@@ -162,8 +162,7 @@ def _add(connection: sqlite3.Connection, old: Old) -> None:
 
 def _write(connection: sqlite3.Connection, target: Path, old: Old) -> locks.SessionLock:
     """Write the session's rows to files and read them back; returns the session's lock, held."""
-    target.mkdir(parents=True, mode=0o700, exist_ok=True)
-    lock = locks.take(target)
+    lock = locks.take(target, make=True)
     try:
         for leftover in target.glob(f"*{segments.SUFFIX}"):
             leftover.unlink()  # of a conversion that was interrupted

@@ -22,7 +22,7 @@ from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.store import directory, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explain
-from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.store.locks import DESCRIPTION, Folder
 from dragoman.wire.timestamps import timestamp
 
 READ_BYTES = 8 * 1024 * 1024

@@ -28,7 +28,7 @@ from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
 from dragoman.store.database import VERSION, has_old_tables, version
 from dragoman.store.failure import explain
-from dragoman.store.folder import Folder
+from dragoman.store.locks import Folder
 from dragoman.upkeep import archive
 from dragoman.upkeep.archive import DATABASE, Manifest, Say
 from dragoman.upkeep.old_owners import is_alive

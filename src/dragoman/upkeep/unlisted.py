@@ -8,7 +8,7 @@ from pathlib import Path
 from dragoman.gateway.ports.store import UnknownSession
 from dragoman.store import database, locks, segments
 from dragoman.store.failure import explained
-from dragoman.store.folder import DESCRIPTION, Folder
+from dragoman.store.locks import DESCRIPTION, Folder
 from dragoman.upkeep import repair
 
 FEW = 100

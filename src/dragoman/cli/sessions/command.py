@@ -182,7 +182,7 @@ def path(id: str) -> None:
     """Print the folder with a session's journal: files to read with less, grep and tail -f."""
     from dragoman.cli.sessions.find import find, with_store
     from dragoman.gateway.ports.store import StoreUnavailable
-    from dragoman.store.folder import Folder
+    from dragoman.store.locks import Folder
 
     paths, _ = _load(id)
 
