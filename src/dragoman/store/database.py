@@ -74,7 +74,6 @@ class Database:
             # With WAL, NORMAL does no fsync at commit: the kernel has a committed write, so it survives the death of
             # any process, and only a power failure can lose the last ones.
             connection.execute(f"PRAGMA synchronous = {self.sync.upper()}")
-            connection.execute(f"PRAGMA journal_size_limit = {limits.LOG_BYTES}")
             connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted rows with zeros
             self._check(connection)
             migrate(connection)
@@ -82,15 +81,27 @@ class Database:
             return connection
 
     def prepare_reading(self) -> None:
-        """Find the mode in which the file can be read without writing; raises `StoreError` if there is none."""
+        """Find the mode in which the file can be read without writing; raises `StoreError` if there is none.
+
+        Reading with WAL creates an index file, which fails on a read-only disk; with an empty log none is needed.
+        """
         with explained(self.path):
             if not self.path.exists():
                 raise StoreUnavailable(f"There is no session store at {self.path}.")
-            self._find_mode()
-            with closing(self.reader()) as connection:
-                self._check(connection)
-                if version(connection) < VERSION:
-                    raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
+            try:
+                self._check_readable()
+            except sqlite3.OperationalError as error:
+                log = Path(f"{self.path}-wal")
+                if error.sqlite_errorcode not in _NO_INDEX or (log.exists() and log.stat().st_size):
+                    raise
+                self._mode = "immutable=1"
+                self._check_readable()
+
+    def _check_readable(self) -> None:
+        with closing(self.reader()) as connection:
+            self._check(connection)
+            if version(connection) < VERSION:
+                raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
 
     def reader(self) -> sqlite3.Connection:
         return self._connect(self._mode)
@@ -103,20 +114,6 @@ class Database:
             isolation_level=None,
             check_same_thread=False,  # used by one thread at a time, but not always the same
         )
-
-    def _find_mode(self) -> None:
-        """Fall back to `immutable` where the WAL index cannot be created.
-
-        Reading with WAL creates an index file, which fails on a read-only disk; with an empty log none is needed.
-        """
-        with closing(self.reader()) as connection:
-            try:
-                version(connection)
-            except sqlite3.OperationalError as error:
-                log = Path(f"{self.path}-wal")
-                if error.sqlite_errorcode not in _NO_INDEX or (log.exists() and log.stat().st_size):
-                    raise
-                self._mode = "immutable=1"
 
     def _make(self) -> None:
         """Build the database under another name and link it into place, so that no process sees half of it."""

@@ -35,7 +35,7 @@ READ_BYTES = 256 * 1024
 PAGE_BACK_BYTES = 4 * 1024 * 1024
 """Paging back over huge events stops at this size, even with fewer events than requested."""
 
-BOOKMARKS = 1024
+BOOKMARKS = 8192
 """Positions stored for readers that continue where they stopped: enough for all that read at the same time."""
 
 LIST_LIMIT = 1000
@@ -46,9 +46,6 @@ BUSY_SECONDS = 5.0
 
 DIRECTORY_SECONDS = 1.0
 """A session's state is written to the directory at most once in this time, so that a turn costs no write."""
-
-LOG_BYTES = 4 * 1024 * 1024
-"""The directory's write-ahead log is cut back to this size."""
 
 BREAK_EPOCH = 1_000_000_000
 """Epochs from here on are seconds since 1970 and mark a break: the journal may have lost events before (`Leases`)."""

@@ -153,8 +153,8 @@ class Reader:
     """Reads the journals of all sessions; safe for several threads at once."""
 
     def __init__(self) -> None:
-        self._bookmarks: dict[Path, dict[int, int]] = {}
-        """By segment: offsets of batches by their first event, for readers that continue where they stopped."""
+        self._bookmarks: dict[tuple[Path, int], Place] = {}
+        """By segment and the event wanted next: positions of readers that continue where they stopped."""
 
     def read(self, folder: Path, after_seq: int, max_bytes: int) -> list[Row]:
         """Rows from `after_seq` + 1 on, whole rows until `max_bytes` is reached."""
@@ -172,7 +172,7 @@ class Reader:
                     size += len(part.data)
                 if size >= max_bytes:
                     break
-            self._remember(segment, place)
+            self._remember(segment, place[0], place)
         return rows
 
     def read_before(self, folder: Path, before_seq: int, limit: int) -> list[Row]:
@@ -206,21 +206,16 @@ class Reader:
         if size < offset:  # pruned or shortened meanwhile
             self._bookmarks.clear()
             return self.end(folder)
-        self._remember(last, place)
+        self._remember(last, sys.maxsize, place)
         return End(found[0].first_seq, next_seq - 1, last.epoch, last, offset, size - offset)
 
     def _place(self, segment: Segment, wanted: int) -> Place:
-        """The last known position from which event `wanted` can be found."""
-        known = self._bookmarks.get(segment.path, {}).copy()
-        return max((place for place in known.items() if place[0] <= wanted), default=(segment.first_seq, 0))
+        return self._bookmarks.get((segment.path, wanted), (segment.first_seq, 0))
 
-    def _remember(self, segment: Segment, place: Place) -> None:
+    def _remember(self, segment: Segment, wanted: int, place: Place) -> None:
         if len(self._bookmarks) >= limits.BOOKMARKS:
             self._bookmarks.clear()
-        known = self._bookmarks.setdefault(segment.path, {})
-        if len(known) >= limits.BOOKMARKS:
-            known.clear()
-        known[place[0]] = place[1]
+        self._bookmarks[segment.path, wanted] = place
 
 
 def _rows(segment: Segment, place: Place) -> Iterator[tuple[Row, int]]:
