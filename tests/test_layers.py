@@ -208,7 +208,7 @@ START_PATH = [
     "dragoman.cli.acp.start",
     "dragoman.cli.acp.run",
     "dragoman.gateway.gateway",
-    "dragoman.agents.acp",
+    "dragoman.agents.launcher",
     "dragoman.transports.stdio",
 ]
 

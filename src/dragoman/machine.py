@@ -70,7 +70,7 @@ def identity() -> str:
 def boot_id() -> str:
     """An id that changes with each boot; empty if the system has none."""
     if sys.platform == "darwin":
-        return _say("sysctl", "-n", "kern.bootsessionuuid").strip()
+        return _output_of("sysctl", "-n", "kern.bootsessionuuid").strip()
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
@@ -181,7 +181,7 @@ def _innermost(mounts: list[tuple[int, str]]) -> str:
     return max(reversed(mounts), key=lambda mount: mount[0], default=(0, ""))[1]
 
 
-def _say(*command: str) -> str:
+def _output_of(*command: str) -> str:
     """The stdout of a program; empty if it fails."""
     import subprocess  # not needed where there is /proc
 
@@ -197,5 +197,5 @@ def _mounted_at(folder: Path) -> str:
     The longest mount point above the folder counts. Home folders of macOS appear below `/` instead of
     `/System/Volumes/Data`, which is of the same type.
     """
-    found = re.findall(r" on (/.*) \(([^,)]+)[^()]*\)$", _say("mount"), re.MULTILINE)
+    found = re.findall(r" on (/.*) \(([^,)]+)[^()]*\)$", _output_of("mount"), re.MULTILINE)
     return _innermost([(len(point), kind) for point, kind in found if folder.is_relative_to(point)])

@@ -12,8 +12,8 @@ import uvloop
 
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
-from dragoman.agents.launch import SpawnError
 from dragoman.agents.process import AgentProcess, ExitStatus
+from dragoman.agents.program import SpawnError
 from dragoman.wire import limits
 from dragoman.wire.framing import FramingError
 from support.clients.link_recorder import LinkRecorder

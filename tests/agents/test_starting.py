@@ -16,8 +16,8 @@ from dragoman.agents.custody import Child, Custody, Launch, Ward, children, life
 from dragoman.agents.custody.starter import Order
 from dragoman.agents.custody.table import Process, Snapshot
 from dragoman.agents.custody.tree import Strays, Tree
-from dragoman.agents.launch import explain
 from dragoman.agents.process import AgentProcess, ExitStatus
+from dragoman.agents.program import explain
 from support.clients.link_recorder import LinkRecorder
 from support.waiting import runs, until, until_gone
 
@@ -235,14 +235,14 @@ def test_a_record_tells_of_a_gateway_that_is_dead(tmp_path: Path) -> None:
     mine, other = records.make(folder, "a" * 16), records.make(folder, "b" * 16)
     (tmp_path / "custody" / "a.custody").touch()  # too short: it would be found in anybody's environment
     (tmp_path / "custody" / "notes.txt").touch()
-    assert list(records.left_behind(mine)) == []
+    assert list(records.dead_gateways(mine)) == []
     os.close(other)  # as the kernel does
-    (left,) = records.left_behind(mine)
+    (left,) = records.dead_gateways(mine)
     assert left.token == "b" * 16
     left.settle(ended=False)
-    (left,) = records.left_behind(mine)
+    (left,) = records.dead_gateways(mine)
     left.settle(ended=True)
-    assert list(records.left_behind(mine)) == []
+    assert list(records.dead_gateways(mine)) == []
     records.remove(mine)
     os.close(mine)
     assert not list((tmp_path / "custody").glob("?" * 16 + ".custody"))

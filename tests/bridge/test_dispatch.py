@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dragoman.bridge import limits
-from dragoman.bridge.bridge import Seen
+from dragoman.bridge.bridge import RecentCommands
 
 
 async def test_a_command_that_is_being_done_is_never_forgotten() -> None:
-    seen = Seen()
+    seen = RecentCommands()
     slow = seen.begin(("me", "new"))
     for number in range(limits.REMEMBERED_COMMANDS + 5):
         seen.begin(("me", f"{number}"))
@@ -19,7 +19,7 @@ async def test_a_command_that_is_being_done_is_never_forgotten() -> None:
 
 
 async def test_what_one_token_does_is_not_forgotten_for_anothers_sake() -> None:
-    seen = Seen()
+    seen = RecentCommands()
     seen.begin(("me", "new"))
     seen.end(("me", "new"), "dgm_1")
     for number in range(limits.REMEMBERED_COMMANDS + 5):

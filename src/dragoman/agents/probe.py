@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman import __version__
-from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.custody import Custody
+from dragoman.agents.launcher import ProcessLauncher
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
 from dragoman.gateway.ports.sandbox import Boxes

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
-from dragoman.agents.launch import Pipes, SpawnError, explain, find_program
+from dragoman.agents.program import Pipes, SpawnError, explain, find_program
 from dragoman.agents.stderr import StderrTail
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed

@@ -33,7 +33,7 @@ Key = tuple[str, str]
 """Token name and command id; stored per token, so that one token cannot push out the entries of another."""
 
 
-class Seen:
+class RecentCommands:
     """Outcomes of recent commands."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class Bridge:
         self.gateway = gateway
         self.clients: set[BridgeClient] = set()
         self.hubs: dict[str, SessionHub] = {}
-        self.seen = Seen()
+        self.recent_commands = RecentCommands()
         self._describe_agents = describe_agents
         self.background_clients = BackgroundClients(gateway, tokens)
         self._changed: set[str] = set()
@@ -139,8 +139,8 @@ class Bridge:
         if hub is not None and not hub.watchers and session_id not in self.gateway.sessions:
             del self.hubs[session_id]
 
-    async def enliven(self, session_id: str) -> Session:
-        """Make the session live in this process; the background client that resumed it stays attached until `rest`."""
+    async def make_live(self, session_id: str) -> Session:
+        """Make the session live here; the background client that resumed it stays attached until `release`."""
         session = self.gateway.sessions.get(session_id)
         if session is None:
             kept = await self.find(session_id)
@@ -152,7 +152,7 @@ class Bridge:
             raise unknown_session()
         return session
 
-    def rest(self, session: Session) -> None:
+    def release(self, session: Session) -> None:
         session.detach(self.background_clients.gateway_client().client)
 
     # -- SessionWatcher

@@ -152,7 +152,7 @@ class BridgeClient:
             raise BridgeError("unknown_type", f"There is no command {command['type']!r}.", names)
         if not known.observers:
             self.gateway_client.client.check(command["type"])
-        message_id, seen, key = _message_id(command), self.bridge.seen, None
+        message_id, seen, key = _message_id(command), self.bridge.recent_commands, None
         if message_id is not None and not known.observers:
             about = (command["type"], str(command.get("sessionId"))[: limits.ID_LENGTH], message_id)
             key = (self.terms.identity.name, "\n".join(about))
@@ -190,7 +190,7 @@ class BridgeClient:
     ) -> None:
         """Answer with `ack` or `error`."""
         if key is not None:
-            self.bridge.seen.end(key, found)
+            self.bridge.recent_commands.end(key, found)
         if isinstance(found, BridgeError):
             self.fail(found, command)
         elif "clientMessageId" in command:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from dragoman.agents.custody import Custody
 from dragoman.agents.custody.tree import MARKER_VARIABLE
 from dragoman.agents.environment import inherited
-from dragoman.agents.launch import SpawnError
+from dragoman.agents.program import SpawnError
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import ToolError
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, allowed

@@ -54,13 +54,13 @@ class Toolbox:
         every = [*TOOLS.values(), *boxed, *self.external.values()]
         return [tool for tool in every if verdicts[tool.effect] != "deny"]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], *, told: bool = False) -> Outcome:
+    async def call(self, name: str, arguments: Mapping[str, Any], *, as_message: bool = False) -> Outcome:
         """Run one call; every failure becomes an outcome, only cancellation is raised.
 
-        `told`: the caller also sends the outcome as a message, so a terminal need not show the call's result.
+        `as_message`: the caller also sends the outcome as a message, so a terminal need not show the call's result.
         """
         tool = TOOLS.get(name) or self.external.get(name) or _BOXED.get(name)
-        call = _Call(self._session, tool, told)
+        call = _Call(self._session, tool, as_message)
         if tool is None:
             names = ", ".join(known.name for known in self.available())
             return call.failed(InvalidArguments(f"There is no tool {name!r}; there are: {names}."), arguments)
@@ -135,10 +135,10 @@ class Toolbox:
 class _Call:
     """One tool call as the client sees it."""
 
-    def __init__(self, session: Session, tool: Tool | None, told: bool) -> None:
+    def __init__(self, session: Session, tool: Tool | None, as_message: bool) -> None:
         self._session = session
         self._tool = tool
-        self._told = told
+        self._as_message = as_message
         self._id = f"call_{secrets.token_hex(8)}"
         self._shown: Json = {}
         self.workspace: Workspace = session.workspace
@@ -186,7 +186,7 @@ class _Call:
         if not self._shown:
             return  # cancelled before it was shown
         fields: Json = {"status": status, "content": self._outside(content), "rawOutput": output}
-        if self._told and not any(part["type"] == "diff" for part in content):
+        if self._as_message and not any(part["type"] == "diff" for part in content):
             fields["_meta"] = {"dragoman": {"told": True}}
         self._update(fields)
 
@@ -204,7 +204,7 @@ class _Call:
 
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:
         """Report the failure, also of a call that was not shown before."""
-        text = printable(self.workspace.in_words(str(error)))
+        text = printable(self.workspace.with_outside_paths(str(error)))
         to_person = printable(error.to_person) if isinstance(error, Refused) else text
         if not self._shown:
             self._announce(self._tool.name if self._tool is not None else "Unknown tool", arguments)

@@ -38,7 +38,7 @@ def backup(file: Path) -> None:
     """
     from dragoman.upkeep import conversion
     from dragoman.upkeep.archive import back_up
-    from dragoman.upkeep.words import counted, size
+    from dragoman.upkeep.counts import counted, size
 
     paths, _ = load_settings(quiet=True)
     if conversion.is_needed(paths.database):
@@ -75,8 +75,8 @@ def restore(file: Path, replace: bool) -> None:
 
     No Dragoman process may run. Clients that saw later events than FILE has are told so when they come back.
     """
+    from dragoman.upkeep.counts import counted
     from dragoman.upkeep.restore import restore as put_back
-    from dragoman.upkeep.words import counted
 
     paths, _ = load_settings(quiet=True)
     with _Progress() as progress:

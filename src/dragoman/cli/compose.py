@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dragoman import machine
-from dragoman.agents.acp import ProcessLauncher
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.known import ConfiguredAgents, known_layer
+from dragoman.agents.launcher import ProcessLauncher
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
@@ -256,7 +256,7 @@ def find_lost_directory(paths: Paths) -> str | None:
 
 async def _log_unlisted(store: Store | None, ending: asyncio.Event) -> None:
     """Log how many journals are not in the directory, for example because it was removed and made again."""
-    from dragoman.cli.sessions.find import unlisted_words
+    from dragoman.cli.sessions.find import unlisted_notice
     from dragoman.store import FileStore
     from dragoman.upkeep.unlisted import unlisted
 
@@ -270,7 +270,7 @@ async def _log_unlisted(store: Store | None, ending: asyncio.Event) -> None:
         log.info("journals were not compared with the directory: %s", error)
         return
     if found:
-        log.warning("%s", unlisted_words(len(found)))
+        log.warning("%s", unlisted_notice(len(found)))
 
 
 def convert_old_sessions(paths: Paths) -> None:

@@ -306,7 +306,7 @@ class WebSocket(asyncio.Protocol):
                 else:
                     done = None
                     self._control(opcode, payload)
-                if done is None and frame_finished and not self._may_send(opcode, payload):
+                if done is None and frame_finished and not self._count_idle_frame(opcode, payload):
                     delay = self._idle_frames.wait
                     break
                 left -= 1
@@ -322,8 +322,8 @@ class WebSocket(asyncio.Protocol):
         self._hand_over(messages)
         return delay
 
-    def _may_send(self, opcode: Opcode, payload: object) -> bool:
-        """Count a frame without content (`limits.IDLE_FRAMES`) that ended no message; False above the rate limit."""
+    def _count_idle_frame(self, opcode: Opcode, payload: object) -> bool:
+        """Count a frame that ended no message if it has next to no content; False above the rate of such frames."""
         if opcode is Opcode.TEXT:
             says = len(cast("str", payload)) >= limits.TINY_FRAGMENT_BYTES
         else:

@@ -131,7 +131,7 @@ class ContainerBox(WorkspaceBox):
             return self._reaper
 
     async def _make_run(self) -> None:
-        if await self._runs_again():
+        if await self._start_existing():
             return
         image = str(self.place.config.image)
         code, _, said = await self._run("image", "inspect", "--format", "{{.Id}}", image)
@@ -142,11 +142,11 @@ class ContainerBox(WorkspaceBox):
                 f"Get it with `{' '.join(self._engine)} pull {image}`, or build it",
             )
         code, _, said = await self._run(*self._run_words())
-        if code == 0 or (NAME_TAKEN in said and await self._runs_again()):  # another gateway was faster
+        if code == 0 or (NAME_TAKEN in said and await self._start_existing()):  # another gateway was faster
             return
         raise self._problem(said, "cannot make its container")
 
-    async def _runs_again(self) -> bool:
+    async def _start_existing(self) -> bool:
         """Start the container if it exists and is stopped; returns whether it exists."""
         code, state, _ = await self._run(
             "container", "inspect", "--format", "{{.State.Running}}", self.container

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
-from dragoman.agents.launch import SpawnError, explain, find_program
 from dragoman.agents.process import ExitStatus
+from dragoman.agents.program import SpawnError, explain, find_program
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.sandbox import Box
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from dragoman.agents.launch import SpawnError
+from dragoman.agents.program import SpawnError
 from dragoman.services.params import decode
 from dragoman.services.roots import Roots
 from dragoman.services.spawn import Command, Spawn

@@ -25,8 +25,8 @@ from dragoman.store.failure import explained
 from dragoman.store.locks import DESCRIPTION, Folder
 from dragoman.upkeep import repair, restore
 from dragoman.upkeep.archive import Say
+from dragoman.upkeep.counts import are, counted, events
 from dragoman.upkeep.repair import Numbers
-from dragoman.upkeep.words import are, counted, events
 
 LITTLE_SPACE = 200 * 1024 * 1024
 NEW_SECONDS = 60.0

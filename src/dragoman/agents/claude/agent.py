@@ -108,7 +108,7 @@ class ClaudeAgent(NativeAgent[Session]):
         self._setups.pop(session_id, None)
         return await super()._close(params)
 
-    async def restarted(self, session_id: str) -> Session | None:
+    async def restart_conversation(self, session_id: str) -> Session | None:
         chosen = self._lost.get(session_id)
         if chosen is None:
             return None

@@ -27,13 +27,13 @@ class ClaudeOptions(Options):
         model = str(self.models[0]["value"]) if self.models else DEFAULT
         self.current = {"mode": mode, "model": model, "effort": DEFAULT}
 
-    def update(self, told: ClaudeOptions) -> None:
+    def update(self, reported: ClaudeOptions) -> None:
         """Take over the reported options; chosen values stay if they are still offered."""
         chosen = self.current if self.models else {}
-        self.models, self.bypass = told.models, told.bypass
-        self.current = {**told.current, **chosen}
+        self.models, self.bypass = reported.models, reported.bypass
+        self.current = {**reported.current, **chosen}
         if self.model not in self.offered("model"):
-            self.current["model"] = told.current["model"]
+            self.current["model"] = reported.current["model"]
         self.check_effort()
 
     def values(self, option: str) -> list[Value]:

@@ -158,13 +158,13 @@ class Stream:
             return self._ended(block, line.get("tool_use_result"))
         if parent or kind not in ("text", "thinking"):
             return []
-        text = self._untold(kind, str(block.get(kind) or ""))
+        text = self._not_streamed(kind, str(block.get(kind) or ""))
         if (message, kind) in self._streamed:
             return []
         update = "agent_message_chunk" if kind == "text" else "agent_thought_chunk"
         return [_chunk(update, text, message)] if text else []
 
-    def _untold(self, kind: str, text: str) -> str:
+    def _not_streamed(self, kind: str, text: str) -> str:
         """The part of a complete block that its deltas did not have."""
         told = self._unmatched.pop(kind, "")
         if told.startswith(text):

@@ -52,7 +52,7 @@ def remove(descriptor: int) -> None:
         pass  # already removed, by the gateway or the watcher
 
 
-class Left:
+class DeadGateway:
     """The record of a dead gateway, locked while the processes it left are ended."""
 
     def __init__(self, token: str, descriptor: int) -> None:
@@ -66,7 +66,7 @@ class Left:
         os.close(self._descriptor)
 
 
-def left_behind(own: int) -> Iterator[Left]:
+def dead_gateways(own: int) -> Iterator[DeadGateway]:
     """The records beside our own whose gateways are dead."""
     folder = os.path.dirname(_path(own))
     try:
@@ -83,7 +83,7 @@ def left_behind(own: int) -> Iterator[Left]:
         except OSError:
             continue  # gone meanwhile
         if _lock(descriptor):
-            yield Left(token, descriptor)
+            yield DeadGateway(token, descriptor)
         else:
             os.close(descriptor)
 

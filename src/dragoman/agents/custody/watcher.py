@@ -106,11 +106,11 @@ class Watcher:
             self._has_children()
             time.sleep(pause)
 
-    def sweep(self, left: records.Left) -> None:
+    def sweep(self, dead: records.DeadGateway) -> None:
         """Begin to end the processes that a dead gateway left."""
-        theirs = tree.Tree(left.token)
+        theirs = tree.Tree(dead.token)
         self.chores.append(
-            Chore(tree.escalate([theirs], table), lambda: left.settle(ended=not theirs.remaining))
+            Chore(tree.escalate([theirs], table), lambda: dead.settle(ended=not theirs.remaining))
         )
 
     def _read_commands(self) -> bool:
@@ -182,8 +182,8 @@ def main(arguments: list[str]) -> None:
     channel = _socket.socket(fileno=requests)
     watcher = Watcher(starter.Starter(channel, [*defaults, signal.SIGXFSZ]), requests)
     if record >= 0:
-        for left in records.left_behind(record):
-            watcher.sweep(left)
+        for dead in records.dead_gateways(record):
+            watcher.sweep(dead)
     watcher.follow(_wakeup())
     watcher.end_all()
     if record >= 0:

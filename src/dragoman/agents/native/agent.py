@@ -166,8 +166,8 @@ class NativeAgent(ABC, Generic[C]):
     async def release(self, conversation: C) -> None:
         """Release the resources of a closed conversation."""
 
-    async def restarted(self, session_id: str) -> C | None:
-        """Restart a conversation that lost its own process while others go on; None if there is none."""
+    async def restart_conversation(self, session_id: str) -> C | None:
+        """Restart a conversation whose process ended while others go on; None if this is none of those."""
         return None
 
     @abstractmethod
@@ -322,7 +322,7 @@ class NativeAgent(ABC, Generic[C]):
 
     async def _conversation(self, params: JsonObject) -> C:
         session_id = text_of(params, "sessionId")
-        conversation = self.conversations.get(session_id) or await self.restarted(session_id)
+        conversation = self.conversations.get(session_id) or await self.restart_conversation(session_id)
         if conversation is None:
             raise session_not_found(session_id)
         return conversation

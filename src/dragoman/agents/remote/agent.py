@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from dragoman.agents.remote.backoff import Backoff
+from dragoman.agents.remote.errors import RemoteError
 from dragoman.agents.remote.ledger import Ledger
 from dragoman.agents.remote.lines import dragoman_facts, meta_of, with_id
-from dragoman.agents.remote.trouble import RemoteError
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.wire import message

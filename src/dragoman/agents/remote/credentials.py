@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dragoman.agents.remote.trouble import RemoteError
+from dragoman.agents.remote.errors import RemoteError
 from dragoman.agents.secrets import resolve_secrets
 from dragoman.config.model import AgentConfig
 

@@ -10,8 +10,8 @@ import httpx2
 
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.backoff import Backoff
+from dragoman.agents.remote.errors import CONNECT_TIMEOUT, RemoteError, refused, unreachable
 from dragoman.agents.remote.sse import EventDecoder, TooLong
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, refused, unreachable
 
 T = TypeVar("T")
 
@@ -109,7 +109,7 @@ class EventReader:
 
 
 def explained(address: Address, error: httpx2.HTTPError) -> RemoteError:
-    """The trouble for an httpx error; the OS error is among its causes, since httpx tries several addresses."""
+    """The error for an httpx error; the OS error is among its causes, since httpx tries several addresses."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, BaseExceptionGroup):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.agent import LetGo, OpenChannel, RemoteAgent
 from dragoman.agents.remote.credentials import Cookies, headers_of, tls_context
-from dragoman.agents.remote.trouble import RemoteError
+from dragoman.agents.remote.errors import RemoteError
 from dragoman.agents.secrets import SecretError
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable

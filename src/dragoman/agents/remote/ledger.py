@@ -64,7 +64,7 @@ RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
 
 
 @dataclass(slots=True)
-class Asked:
+class OpenRequest:
     """A request of the gateway that is not answered yet."""
 
     method: str
@@ -93,7 +93,7 @@ class Question:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownSession:
     """A session in use."""
 
     setup: dict[str, Raw]
@@ -130,10 +130,10 @@ class Ledger:
         """`positions` outlives the connection: the number of the last update received in each session."""
         self._positions = positions
         self._connection = 1
-        self._asked: dict[bytes, Asked] = {}
+        self._open_requests: dict[bytes, OpenRequest] = {}
         self._questions: dict[bytes, Question] = {}
         self._answers: deque[Question] = deque(maxlen=RECENT_ANSWERS)
-        self._sessions: dict[str, Known] = {}
+        self._sessions: dict[str, KnownSession] = {}
         self._renamed = 0
         self.hello = b""
         """The line of `initialize` as sent."""
@@ -170,10 +170,10 @@ class Ledger:
         if method == "initialize":
             self._shows_seq = wants_seq(params)
             line = self.hello = line if self._shows_seq else with_seq_wanted(line, params)
-        asked = self._asked[id] = Asked(method, session_id, line, self._connection)
+        request = self._open_requests[id] = OpenRequest(method, session_id, line, self._connection)
         if method in ("session/load", "session/resume") and session_id is not None:
             former = self._sessions.get(session_id)
-            known = self._sessions[session_id] = Known(setup_fields(params))
+            known = self._sessions[session_id] = KnownSession(setup_fields(params))
             known.prompt = former.prompt if former is not None else None
             if method == "session/resume" and self.is_dragoman and session_id in self._positions:
                 known.seq = self._positions[session_id]
@@ -183,7 +183,7 @@ class Ledger:
             self._sessions[session_id].prompt = id
             blocks = params.get("prompt")
             echoes = lenient_value(blocks) if blocks is not None else []
-            asked.echoes = echoes if isinstance(echoes, list) else []
+            request.echoes = echoes if isinstance(echoes, list) else []
         return line
 
     def _answered(self, local: bytes, line: bytes) -> None:
@@ -235,7 +235,7 @@ class Ledger:
                 return
         self.to_gateway.append(line)
 
-    def _note_state(self, session_id: str, known: Known, meta: Raw) -> bool:
+    def _note_state(self, session_id: str, known: KnownSession, meta: Raw) -> bool:
         """Handle a state update of a Dragoman server; True if the gateway must not see it."""
         facts = dragoman_facts(lenient_value(meta)) if meta is not ABSENT else {}
         if "caughtUp" in facts and known.returning:
@@ -247,18 +247,18 @@ class Ledger:
             return bool(ended) and known.returning
         if prompt.seen and known.prompt is not None:
             self.to_gateway.append(end_of_turn(known.prompt, facts))
-            del self._asked[known.prompt]
+            del self._open_requests[known.prompt]
             known.prompt = None
         return True  # else it is about the turn before, whose answer arrived
 
-    def _is_echo(self, prompt: Asked, content: Raw) -> bool:
+    def _is_echo(self, prompt: OpenRequest, content: Raw) -> bool:
         if not prompt.echoes or content is ABSENT or lenient_value(content) != prompt.echoes[0]:
             return False
         prompt.echoes.pop(0)
         prompt.seen = True
         return True
 
-    def _caught_up(self, session_id: str, known: Known, state: str) -> None:
+    def _caught_up(self, session_id: str, known: KnownSession, state: str) -> None:
         """Handle the end of missed updates: a prompt still open never arrived, a question still open is obsolete."""
         known.returning = False
         for local, question in list(self._questions.items()):
@@ -313,32 +313,32 @@ class Ledger:
         self.to_gateway.append(line)
 
     def _response(self, id: bytes, envelope: message.Envelope, line: bytes) -> None:
-        asked = self._asked.pop(id, None)
+        request = self._open_requests.pop(id, None)
         self.to_gateway.append(line)
-        if asked is None:
+        if request is None:
             return
         ok = envelope.result is not ABSENT and (envelope.error is ABSENT or envelope.error == Raw(b"null"))
-        known = self._sessions.get(asked.session_id or "")
-        if asked.method == "session/prompt":
+        known = self._sessions.get(request.session_id or "")
+        if request.method == "session/prompt":
             if known is not None and known.prompt == id:
                 known.prompt = None
-        elif asked.method == "initialize":
+        elif request.method == "initialize":
             self.is_dragoman = ok and "version" in dragoman_facts(meta_of(envelope.result))
-        elif asked.method in SETUP:
-            self._set_up(asked, ok, envelope.result)
-        elif asked.method in ("session/close", "session/delete"):
-            self._sessions.pop(asked.session_id or "", None)
+        elif request.method in SETUP:
+            self._set_up(request, ok, envelope.result)
+        elif request.method in ("session/close", "session/delete"):
+            self._sessions.pop(request.session_id or "", None)
 
-    def _set_up(self, asked: Asked, ok: bool, result: Raw) -> None:
-        if asked.method in ("session/new", "session/fork") and ok:
+    def _set_up(self, request: OpenRequest, ok: bool, result: Raw) -> None:
+        if request.method in ("session/new", "session/fork") and ok:
             session_id = text_of(lenient_members(result).get("sessionId"))
             if session_id is not None:
-                params = message.members(message.decode(asked.line).params)
-                self._sessions[session_id] = Known(setup_fields(params))
-        elif asked.session_id is not None and not ok:
-            self._sessions.pop(asked.session_id, None)
-        elif asked.method == "session/resume" and asked.session_id is not None:
-            known = self._sessions[asked.session_id]
+                params = message.members(message.decode(request.line).params)
+                self._sessions[session_id] = KnownSession(setup_fields(params))
+        elif request.session_id is not None and not ok:
+            self._sessions.pop(request.session_id, None)
+        elif request.method == "session/resume" and request.session_id is not None:
+            known = self._sessions[request.session_id]
             facts = dragoman_facts(meta_of(result))
             last = facts.get("afterSeq" if "afterSeq" in facts else "seq")
             known.seq = known.seq or (last if isinstance(last, int) else 0)
@@ -348,7 +348,9 @@ class Ledger:
     @property
     def can_return(self) -> bool:
         """Whether a lost connection can be restored: the server is a Dragoman, and no setup request is open."""
-        return self.is_dragoman and not any(asked.method in SETUP for asked in self._asked.values())
+        return self.is_dragoman and not any(
+            request.method in SETUP for request in self._open_requests.values()
+        )
 
     def lost(self) -> None:
         """Handle the loss of the connection: fail the requests that cannot be repeated."""
@@ -357,11 +359,11 @@ class Ledger:
             question.remote = None
         for known in self._sessions.values():
             known.returning = True
-        for id, asked in list(self._asked.items()):
-            if asked.method != "session/prompt" and asked.method not in REPEATABLE:
-                del self._asked[id]
+        for id, request in list(self._open_requests.items()):
+            if request.method != "session/prompt" and request.method not in REPEATABLE:
+                del self._open_requests[id]
                 error = internal(
-                    f"The connection was lost before {asked.method} was answered; try again",
+                    f"The connection was lost before {request.method} was answered; try again",
                     "connection_lost",
                 )
                 self.to_gateway.append(message.failure(id, error.encode()))
@@ -376,10 +378,10 @@ class Ledger:
 
     def returned(self) -> None:
         """Handle a new connection with resumed sessions: repeat the idempotent requests."""
-        for asked in self._asked.values():
-            if asked.method in REPEATABLE and asked.connection != self._connection:
-                asked.connection = self._connection
-                self.to_server.append(asked.line)
+        for request in self._open_requests.values():
+            if request.method in REPEATABLE and request.connection != self._connection:
+                request.connection = self._connection
+                self.to_server.append(request.line)
 
     def keep_positions(self) -> None:
         """Store the positions for the next connection."""
@@ -387,8 +389,8 @@ class Ledger:
             if known.seq:
                 self._positions[session_id] = known.seq
 
-    def _prompt(self, known: Known) -> Asked | None:
-        return self._asked.get(known.prompt) if known.prompt is not None else None
+    def _prompt(self, known: KnownSession) -> OpenRequest | None:
+        return self._open_requests.get(known.prompt) if known.prompt is not None else None
 
 
 def _session_of(params: bytes) -> str:

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.agents.remote.address import Address
+from dragoman.agents.remote.errors import CONNECT_TIMEOUT, RemoteError, not_acp, refused
 from dragoman.agents.remote.event_reader import EventReader, NotYet, explained
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, not_acp, refused
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal

@@ -12,7 +12,7 @@ import h11
 
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.credentials import Cookies
-from dragoman.agents.remote.trouble import CONNECT_TIMEOUT, RemoteError, not_acp, refused, unreachable
+from dragoman.agents.remote.errors import CONNECT_TIMEOUT, RemoteError, not_acp, refused, unreachable
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.rpc.websocket import WebSocket, accept_key
 

@@ -10,7 +10,7 @@ from dragoman.gateway.json_types import JsonObject
 Otherwise = TypeVar("Otherwise", int, None)
 
 
-def named(command: JsonObject) -> JsonObject:
+def echoed_id(command: JsonObject) -> JsonObject:
     """The command's `clientMessageId`, if it has one, to be repeated in the response."""
     return {"clientMessageId": command["clientMessageId"]} if "clientMessageId" in command else {}
 

@@ -43,7 +43,7 @@ async def new_session(client: BridgeClient, command: JsonObject) -> str | None:
         session = client.bridge.gateway.sessions[decode_object(reply.result)["sessionId"]]
         shown = snapshot(session, kept_of(session), {}, [])
         event = {"type": "session_created", "sessionId": session.id, "session": shown}
-        client.tell({**event, **fields.named(command)})
+        client.tell({**event, **fields.echoed_id(command)})
         client.tell({"type": "caught_up", "sessionId": session.id, "lastSeq": shown["lastSeq"]})
 
     result = await client.gateway_client.result("session/new", params, created)
@@ -152,7 +152,7 @@ class _Loading:
             "session": snapshot(session, kept, self._hub.state, self._hub.queue),
             "afterSeq": self._after,
         }
-        client.tell({**event, **fields.named(self._command)})
+        client.tell({**event, **fields.echoed_id(self._command)})
         if missed and not self._from_now:
             client.fail(BridgeError("not_kept", NOT_KEPT), {"sessionId": kept.id})
         elif self._pruned is not None:

@@ -69,7 +69,7 @@ async def list_sessions(client: BridgeClient, command: JsonObject) -> str | None
     }
     if page.next_cursor is not None:
         event["nextCursor"] = page.next_cursor
-    client.tell({**event, **fields.named(command)})
+    client.tell({**event, **fields.echoed_id(command)})
     return None
 
 
@@ -86,18 +86,18 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
     title = " ".join(str(command.get("title") or "").split())[: limits.TITLE_LENGTH]
     if not title:
         raise BridgeError("bad_request", "A title has at least one letter.")
-    session = await client.bridge.enliven(fields.session_id(command))
+    session = await client.bridge.make_live(fields.session_id(command))
     if session.owned_elsewhere:
-        client.bridge.rest(session)
+        client.bridge.release(session)
         raise BridgeError("session_held", "Another program has this session open.")
     session.rename(title)
     await session.settled()
-    client.bridge.rest(session)
+    client.bridge.release(session)
     return session.id
 
 
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
-    session = await client.bridge.enliven(fields.session_id(command))
+    session = await client.bridge.make_live(fields.session_id(command))
     background_client = client.bridge.background_clients.gateway_client()
     await background_client.result("session/close", {"sessionId": session.id})
     return session.id
@@ -120,7 +120,13 @@ async def history(client: BridgeClient, command: JsonObject) -> str | None:
     rows = await store.read_before(kept.id, before, max(1, min(limit, limits.HISTORY_EVENTS)))
     events = [Raw(event) for row in rows for event in _events(kept.id, row)]
     more = bool(rows) and rows[0].first_seq > kept.first_seq
-    page = {"type": "history", "sessionId": kept.id, "events": events, "more": more, **fields.named(command)}
+    page = {
+        "type": "history",
+        "sessionId": kept.id,
+        "events": events,
+        "more": more,
+        **fields.echoed_id(command),
+    }
     client.send_raw(encode(page))
     return kept.id
 
@@ -138,7 +144,7 @@ def _events(session_id: str, row: Row) -> list[bytes]:
 async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
     bridge, session_id = client.bridge, fields.session_id(command)
     message = Message.read(command, command.get("clientMessageId"))
-    session = await bridge.enliven(session_id)
+    session = await bridge.make_live(session_id)
     try:
         hub = await bridge.hub(session_id)
         if hub.knows(message.id):
@@ -152,7 +158,7 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         hub.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
         return accepted
     finally:
-        bridge.rest(session)
+        bridge.release(session)
 
 
 async def edit_queued(client: BridgeClient, command: JsonObject) -> str | None:
@@ -164,25 +170,25 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
-    session = await client.bridge.enliven(fields.session_id(command))
+    session = await client.bridge.make_live(fields.session_id(command))
     try:
         hub = await client.bridge.hub(session.id)
         hub.release(session, command.get("queuedId"), client.terms.identity)
         await session.settled()
     finally:
-        client.bridge.rest(session)
+        client.bridge.release(session)
     return session.id
 
 
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
-    session = await client.bridge.enliven(fields.session_id(command))
+    session = await client.bridge.make_live(fields.session_id(command))
     try:
         (await client.bridge.hub(session.id)).edit(
             session, command.get("queuedId"), message, client.terms.identity
         )
         await session.settled()
     finally:
-        client.bridge.rest(session)
+        client.bridge.release(session)
     return session.id
 
 
@@ -192,9 +198,9 @@ async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
     if session is not None:
         session.cancel()
     elif (await client.bridge.find(session_id)).live:
-        session = await client.bridge.enliven(session_id)
+        session = await client.bridge.make_live(session_id)
         session.cancel()
-        client.bridge.rest(session)
+        client.bridge.release(session)
     return session_id
 
 
@@ -264,7 +270,7 @@ async def complete_path(client: BridgeClient, command: JsonObject) -> str | None
         folder = (await client.bridge.find(command["sessionId"])).cwd
     directories = command.get("directories") is True
     entries = await asyncio.to_thread(paths.complete, prefix, folder, directories=directories)
-    client.tell({"type": "paths", "prefix": prefix, "entries": entries, **fields.named(command)})
+    client.tell({"type": "paths", "prefix": prefix, "entries": entries, **fields.echoed_id(command)})
     return None
 
 

@@ -272,7 +272,7 @@ COMMANDS: dict[str, Command] = {
 
 async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
     """Run a tool for the user, and note the result for the model's next prompt."""
-    outcome = await session.toolbox.call(tool, arguments, told=True)
+    outcome = await session.toolbox.call(tool, arguments, as_message=True)
     session.unsent_results.append(f"{line}\n{outcome.text}")
     if outcome.to_person is not None:  # the call failed
         session.say(outcome.to_person)

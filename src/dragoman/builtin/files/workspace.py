@@ -85,7 +85,7 @@ class Workspace:
         """The path as the client knows it."""
         return path
 
-    def in_words(self, text: str) -> str:
+    def with_outside_paths(self, text: str) -> str:
         """The text with its paths replaced by those that the client knows."""
         return text
 

@@ -20,7 +20,7 @@ from pydantic_ai.exceptions import (
 
 from dragoman.masking import mask
 
-MAX_WORDS = 1000
+MAX_MESSAGE = 1000
 """Characters shown of a provider's error message."""
 
 
@@ -96,4 +96,4 @@ def _detail(error: Exception) -> str:
 
 
 def plain(text: str) -> str:
-    return text if len(text) <= MAX_WORDS else text[:MAX_WORDS] + "…"
+    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "…"

@@ -110,7 +110,7 @@ class BoxWorkspace(Workspace):
                 return str(source / Path(path).relative_to(target))
         return path
 
-    def in_words(self, text: str) -> str:
+    def with_outside_paths(self, text: str) -> str:
         for source, target in self._copies.items():
             text = text.replace(str(target), str(source))
         return text

@@ -86,17 +86,17 @@ def _diffs(staged: Sequence[Staged]) -> list[Json]:
     for change, copied in staged[:MAX_DIFFS]:
         old, new = _text(Path(change.path)), _text(copied)
         if old is None or new is None:
-            shown.append(text_content(_in_words(change)))
+            shown.append(text_content(_summary(change)))
         else:
             there = os.path.lexists(change.path)
             shown.append(diff_content(change.path, old if there else None, new))
-    rest = [_in_words(change) for change, _ in staged[MAX_DIFFS:]]
+    rest = [_summary(change) for change, _ in staged[MAX_DIFFS:]]
     if rest:
         shown.append(text_content("\n".join([f"And {len(rest)} more:", *rest])))
     return shown
 
 
-def _in_words(change: Change) -> str:
+def _summary(change: Change) -> str:
     if change.leads_to:
         return f"Link {change.path} to {change.leads_to}"
     return f"{'Remove' if change.removed else 'Write'} {change.path}"

@@ -15,7 +15,7 @@ import signal
 from pathlib import Path
 
 from dragoman.agents.remote.agent import RemoteAgent
-from dragoman.agents.remote.trouble import RemoteError
+from dragoman.agents.remote.errors import RemoteError
 from dragoman.cli.compose import first_of
 from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.ports.agent import AgentUnavailable

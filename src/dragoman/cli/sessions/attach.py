@@ -42,12 +42,12 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         record = await find(running.store, given)
         conversation = await Conversation.inside(running, Terms(start_ahead=False, leave_turns=True))
         try:
-            return await Visit(running, conversation, record).run()
+            return await TerminalView(running, conversation, record).run()
         finally:
             await conversation.disconnect()
 
 
-class Visit:
+class TerminalView:
     """One user's view of one session, until the user leaves."""
 
     def __init__(self, running: Gateway, conversation: Conversation, record: SessionRecord) -> None:

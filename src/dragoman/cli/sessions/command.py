@@ -70,7 +70,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     """Show sessions, the latest first."""
     import asyncio
 
-    from dragoman.cli.sessions.find import every, unlisted_words, with_store
+    from dragoman.cli.sessions.find import every, unlisted_notice, with_store
     from dragoman.cli.sessions.state import look
     from dragoman.upkeep.unlisted import unlisted
 
@@ -102,7 +102,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     elif not left_out:
         click.echo("No sessions yet.")
     if left_out:
-        complain(unlisted_words(left_out))
+        complain(unlisted_notice(left_out))
 
 
 def _print_views(views: list[View]) -> None:

@@ -47,7 +47,7 @@ async def find(store: Store, given: str) -> SessionRecord:
     return found[0]
 
 
-def unlisted_words(count: int) -> str:
+def unlisted_notice(count: int) -> str:
     """The message about journals that are not in the directory."""
     which, them = (
         ("1 session has a journal but is", "it")

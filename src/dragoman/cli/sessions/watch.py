@@ -72,7 +72,7 @@ class Watch:
 
     def _show(self, event: bytes) -> None:
         if event[0] in events.SHOWN:
-            self._narrator.tell(read_update(event[1:]) or {}, told=event[:1] != events.PROMPT)
+            self._narrator.tell(read_update(event[1:]) or {}, reported=event[:1] != events.PROMPT)
         elif event[:1] == events.RECORD:
             self._show_record(events.read_record(event))
 

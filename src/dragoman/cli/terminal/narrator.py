@@ -45,11 +45,11 @@ class Narrator:
             "notice": self._notice,
         }
 
-    def tell(self, update: JsonObject, *, told: bool = False) -> None:
-        """Show an update; `told`: it comes from the agent, also if it is a user's message."""
+    def tell(self, update: JsonObject, *, reported: bool = False) -> None:
+        """Show an update; `reported`: it is from the agent, so a user's message in it is the agent's account."""
         teller = self._tellers.get(str(update.get("sessionUpdate")))
-        if told and teller == self._prompt:
-            self._prompt(update, told=True)
+        if reported and teller == self._prompt:
+            self._prompt(update, reported=True)
         elif teller is not None:
             teller(update)
 
@@ -93,15 +93,15 @@ class Narrator:
             self.screen.progress(text, finished=False, dim=True)
         self._open = "thought"
 
-    def _prompt(self, update: JsonObject, *, told: bool = False) -> None:
+    def _prompt(self, update: JsonObject, *, reported: bool = False) -> None:
         if not self._prompts:
             return
         text = text_of(update.get("content"))
-        kind = "told prompt" if told else "prompt"
+        kind = "reported prompt" if reported else "prompt"
         if self._open == kind:
             self.screen.more(text, bold=True)
         else:
-            mark = "> (as the agent tells it)" if told else ">"
+            mark = "> (as the agent tells it)" if reported else ">"
             self.screen.progress(f"{mark} {text}", finished=False, bold=True)
         self._open = kind
 

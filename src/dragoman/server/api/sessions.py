@@ -108,7 +108,7 @@ class Sessions:
             async with gateway_client.listening(kept.id) as listeners:
                 listeners.hear(heard)
                 try:
-                    reply = await _unless_gone(request, gateway_client, kept.id, params)
+                    reply = await _prompt_unless_gone(request, gateway_client, kept.id, params)
                 finally:
                     listeners.stop()
         except RpcError as error:
@@ -178,7 +178,7 @@ class Sessions:
         )
 
 
-async def _unless_gone(
+async def _prompt_unless_gone(
     request: Request, gateway_client: SharedClient, session_id: str, params: bytes
 ) -> Reply:
     """Send a prompt and return the reply; if the client disconnects first, `sessions.on_disconnect` applies."""

@@ -180,7 +180,7 @@ class StreamableClient(HttpLink):
             self.initialized.set_result(line)
         elif request.header is None:
             comes_back = request.method in (LOAD, RESUME) and request.session_id is not None
-            self._stream.send(named(line, request.session_id or "") if comes_back else line)
+            self._stream.send(with_session_id(line, request.session_id or "") if comes_back else line)
         elif request.method == LOAD:
             self._after_replay(self._where(request.header), line)
         elif request.method in ON_CONNECTION_STREAM:
@@ -203,7 +203,7 @@ class StreamableClient(HttpLink):
         stream.when_taken(go)
 
 
-def named(line: bytes, session_id: str) -> bytes:
+def with_session_id(line: bytes, session_id: str) -> bytes:
     """Add the session id to a load or resume result.
 
     The Python SDK 0.12 sends no session header here, and opens a session's stream when a message names the session.

@@ -84,7 +84,7 @@ class WebSocketLink(WebSocket):
         return now - self._progress > limits.STALL_TIMEOUT
 
     def _choose_delivery(self) -> None:
-        """Only what has to be looked at passes through here."""
+        """Deliver messages to `_admit` while they have to be checked, else straight to the handler, which is faster."""
         looks = self._waits_for_initialize or self._congested
         self._deliver = self._admit if looks else self._handler.link_messages
 

@@ -31,11 +31,11 @@ class Acceptor:
     def __init__(
         self,
         connection_limit: ConnectionLimit,
-        make_door: Callable[[Callable[[], None]], ProtocolSniffer],
+        make_sniffer: Callable[[Callable[[], None]], ProtocolSniffer],
         silence: float,
         refused: Callable[[int], None],
     ) -> None:
-        """`make_door` makes the sniffer of one connection; its argument must be called when the connection is over.
+        """`make_sniffer` makes the sniffer of one connection; its argument must be called when the connection is over.
 
         `silence` is how many seconds a peer may leave sent data unacknowledged; `refused` is called with the status of
         each connection that is refused for lack of room.
@@ -43,7 +43,7 @@ class Acceptor:
         self._refused = refused
         self._connection_limit = connection_limit
         self._silence = silence
-        self._make_sniffer = make_door
+        self._make_sniffer = make_sniffer
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._pauses: dict[socket.socket, asyncio.TimerHandle] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.gateway.delivery.attachment import missing
-from dragoman.upkeep.words import are, counted, events, size
+from dragoman.upkeep.counts import are, counted, events, size
 
 
 def test_one_is_not_several() -> None:

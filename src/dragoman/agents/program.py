@@ -1,4 +1,4 @@
-"""Finds an agent's program, and explains why a program cannot be started."""
+"""The program of an agent: finding it, its pipes, and explaining why it cannot be started."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _PASSING = {408, 429, 500, 502, 503, 504}
 
 
 def refused(address: Address, status: int) -> RemoteError:
-    """The trouble for an HTTP error status."""
+    """The error for an HTTP error status."""
     if status in _PASSING:
         return RemoteError(f"{address} cannot take this now (HTTP status {status}): try again later")
     known = _REFUSALS.get(status)
@@ -42,7 +42,7 @@ def refused(address: Address, status: int) -> RemoteError:
 
 
 def not_acp(address: Address, what: str) -> RemoteError:
-    """The trouble for a server that does not speak ACP."""
+    """The error for a server that does not speak ACP."""
     other = "http:// or https://" if address.websocket else "ws:// or wss://"
     return RemoteError(
         f"{address} answers, but not as an ACP server ({what}): check the path, which is usually /acp, "
@@ -52,7 +52,7 @@ def not_acp(address: Address, what: str) -> RemoteError:
 
 
 def unreachable(address: Address, error: OSError | TimeoutError) -> RemoteError:
-    """The trouble for a failed connection or an untrusted certificate."""
+    """The error for a failed connection or an untrusted certificate."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RemoteError(
             f"the certificate of {address} is not trusted ({error.verify_message}): set `ca` of this agent to the "

@@ -1,4 +1,4 @@
-"""Launches agents: those that speak ACP themselves, those behind an adapter, and remote ones."""
+"""Launches agents of every kind: those that speak ACP themselves, those behind an adapter, and remote ones."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
-from dragoman.agents.launch import SpawnError
 from dragoman.agents.process import AcpAgent, BoxedAgent
+from dragoman.agents.program import SpawnError
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
