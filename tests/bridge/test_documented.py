@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from dragoman.bridge.commands.table import COMMANDS
+from dragoman.gateway.access.identity import ANSWERING
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "dragoman" / "bridge"
@@ -62,6 +63,8 @@ def test_commands_are_the_same_everywhere() -> None:
     assert set(COMMANDS) == section("To the bridge") == types("BridgeCommand")
 
 
-def test_the_page_says_what_observers_may_do() -> None:
-    starred = set(re.findall(r"^\| `(\w+)` \\\*", PAGE, re.MULTILINE))
-    assert starred == {name for name, command in COMMANDS.items() if command.observers}
+def test_the_page_says_what_observers_and_approvers_may_do() -> None:
+    starred = dict(re.findall(r"^\| `(\w+)` ((?:\\\*)+) ", PAGE, re.MULTILINE))
+    observers = {name for name, stars in starred.items() if stars == r"\*"}
+    assert observers == {name for name, command in COMMANDS.items() if command.observers}
+    assert {name for name, stars in starred.items() if stars == r"\*\*"} == ANSWERING
