@@ -96,6 +96,8 @@ class Act:
     opaque: str | None = None
     """Why the shell line is not understood; None if it is."""
     label_only: bool = False
+    switch: bool = False
+    """A switch of the session to `mode`, by a client or by the agent itself; no call of a tool."""
 
     @property
     def all_paths(self) -> tuple[PathFact, ...]:

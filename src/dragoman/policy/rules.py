@@ -233,6 +233,8 @@ class Rule:
         config = self.config
         if config.kind and act.kind not in config.kind:
             return False
+        if act.switch and not (config.mode or config.kind):
+            return False  # a rule about everything means what an agent does
         if config.agent and act.agent not in config.agent:
             return False
         if config.tool and not any(fnmatch.fnmatchcase(act.tool, pattern) for pattern in config.tool):

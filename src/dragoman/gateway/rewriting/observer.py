@@ -34,10 +34,13 @@ class Observer:
             former = session.options.current()
             changed = session.options.read_update(update)
             session.choices.agent_sent_options(former)
+            session.policy.agent_switched(former.get(MODE))
             return changed
         if kind in OLDER_WORDS:
             category, member = OLDER_WORDS[str(kind)]
+            former = session.options.current()
             session.choices.agent_chose(category, update.get(member))
+            session.policy.agent_switched(former.get(MODE))
         if kind == "session_info_update":
             session.updates.corrections.follow_status(update)
             return "title" in update and self._titled(update)
@@ -66,7 +69,9 @@ class Observer:
         mode = quirks.mode_said(update)
         if mode is not None:
             self._session.publish({"sessionUpdate": "current_mode_update", "currentModeId": mode})
+            former = self._session.options.current()
             self._session.choices.agent_chose(MODE, mode)
+            self._session.policy.agent_switched(former.get(MODE))
         return mode is not None
 
     def _terminals_in_meta(self) -> bool:

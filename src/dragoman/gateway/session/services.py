@@ -2,7 +2,7 @@
 
 They go to a client that offers them, else to the gateway's own services where those are configured. For an agent in a
 sandbox the gateway always serves them: commands run inside, and files are opened without following a symlink. If the
-files inside belong to another machine, file methods are not served. Rules decide before that (`policy/service_gate.py`).
+files inside belong to another machine, file methods are not served. Rules decide before that (`policy/gate.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.lifecycle.workspace import check_agent_path
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
-from dragoman.gateway.session.policy.service_gate import ServiceGate
 from dragoman.gateway.session.terminals.live_terminals import LiveTerminals
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
@@ -64,7 +63,6 @@ class Services:
         self._asked: set[str] = set()
         """Terminals whose client was asked for the output and has not answered yet."""
         self._live = LiveTerminals(session, self._look)
-        self._gate = ServiceGate(session, session.tools, lambda: session.policy, session.questions.permission)
 
     def call(self, request: Request) -> None:
         if request.method in TERMINAL_METHODS and request.method != "terminal/create":
@@ -75,7 +73,7 @@ class Services:
         if client is not None or (served and self._box is None):
             _check_path(request)  # paths inside a sandbox are checked where they are opened
         if served and not self._session.follows:  # its owner has asked its rules
-            self._gate.check(request, lambda: self._route(request))
+            self._session.policy.serve(request, lambda: self._route(request))
         else:
             self._route(request)
 

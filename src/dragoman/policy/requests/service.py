@@ -1,4 +1,4 @@
-"""A call of `fs/*` or `terminal/create` as a tool call and as an act.
+"""A call of `fs/*` or `terminal/create`, or a switch of the mode, as a tool call and as an act.
 
 These calls are what an agent does, not what it says about it: there is no label to believe. Paths are those of the
 host, except in a command that runs in a sandbox.
@@ -39,6 +39,18 @@ def act_of_service(method: str, params: dict[str, Any], around: Surroundings) ->
     if method == "terminal/create":
         tool["rawInput"] = {**tool["rawInput"], "command": _line(params)}
     return act_of_request(tool, replace(around, to_host=None))
+
+
+def switch_call_of(mode: str) -> dict[str, Any]:
+    """A switch of the mode, as a tool call without an id."""
+    title = f"Switch to the mode {mode!r}"
+    return {"name": "session/set_mode", "kind": "switch_mode", "title": title, "rawInput": {"mode": mode}}
+
+
+def act_of_switch(mode: str, around: Surroundings) -> Act:
+    """The act of switching to a mode."""
+    act = act_of_request(switch_call_of(mode), around)
+    return replace(act, kind="switch_mode", mode=mode, switch=True)
 
 
 def _told(params: dict[str, Any], member: str) -> dict[str, Any]:

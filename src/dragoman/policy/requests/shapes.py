@@ -93,7 +93,7 @@ def _rows() -> dict[str, Does]:
         Does.NEITHER: """
             BashOutput TaskOutput KillShell KillBash TaskStop Task Agent Skill ToolSearch EnterPlanMode ExitPlanMode
             AskUserQuestion TodoWrite TaskCreate TaskUpdate TaskList TaskGet todowrite todoread task skill
-            write_todos todo_write exit_plan_mode plan check_command stop_command
+            write_todos todo_write exit_plan_mode plan check_command stop_command session/set_mode
         """,
     }
     return {name: does for does, names in rows.items() for name in names.split()}

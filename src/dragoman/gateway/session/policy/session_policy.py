@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.json_types import JsonObject
-from dragoman.gateway.session.policy.verdict import Verdict, decide, decide_service, is_passed, line_to_host
+from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.session.policy.gate import DENIED, Gate
+from dragoman.gateway.session.policy.verdict import (
+    DEFAULT,
+    Verdict,
+    choose_option,
+    decide,
+    decide_service,
+    decide_switch,
+    is_passed,
+    line_to_host,
+)
+from dragoman.gateway.session.settings.options import MODE
+from dragoman.rpc.request import Request
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
@@ -34,14 +47,60 @@ class SessionPolicy:
         known = self._session.tools.filled(tool)
         return decide(self.rules, known, self.surroundings(known))
 
-    def has_no_rule(self, tool: JsonObject) -> bool:
-        """Whether no rule is about a tool call that its agent would not have asked about."""
+    def passes(self, request: Request, tool: JsonObject, options: object) -> bool:
+        """Allow a call that its agent would not have asked about, if no rule is about it; else False."""
         known = self._session.tools.filled(tool)
-        return is_passed(self.rules, known, self.surroundings(known))
+        if self._session.cancelling or not is_passed(self.rules, known, self.surroundings(known)):
+            return False
+        outcome = {"outcome": "selected", "optionId": choose_option("allow", options)}
+        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": {"by": DEFAULT}}}))
+        return True
 
-    def service_verdict(self, method: str, params: JsonObject) -> Verdict:
-        """What the rules say about a call of `fs/*` or `terminal/create`, whose paths are those of the host."""
-        return decide_service(self.rules, method, params, self.surroundings({}))
+    def serve(self, request: Request, go_on: Callable[[], None]) -> None:
+        """Call `go_on` if an agent's `fs/*` or `terminal/create` is allowed; raises if it is denied."""
+        from dragoman.policy.requests.service import tool_call_of
+
+        method, params = request.method, decode_object(request.params)
+        verdict = decide_service(self.rules, method, params, self.surroundings({}))
+        # An agent reads thousands of files: those that a rule allows are not recorded.
+        recorded = method != "fs/read_text_file"
+        self._gate().check(request, tool_call_of(method, params), verdict, go_on, recorded=recorded)
+
+    def switch(self, request: Request, mode: str, go_on: Callable[[], None]) -> None:
+        """Call `go_on` if a client may switch the session to a mode; raises if it is denied."""
+        from dragoman.policy.requests.service import switch_call_of
+
+        if self._session.follows:  # its owner asks its rules
+            go_on()
+        else:
+            self._gate().check(request, switch_call_of(mode), self.switch_verdict(mode), go_on)
+
+    def agent_switched(self, former: object) -> None:
+        """Undo a switch of the mode that the agent made by itself and that the rules do not allow."""
+        from dragoman.policy.requests.service import switch_call_of
+
+        session = self._session
+        mode = session.options.current().get(MODE)
+        told = isinstance(mode, str) and isinstance(former, str) and mode != former
+        if not told or session.follows or session.choices.is_granted(mode):
+            return
+        verdict = self.switch_verdict(str(mode))
+        if verdict.decision == "allow" or session.agent is None:
+            return
+        self.record(verdict, switch_call_of(str(mode)), DENIED)
+        session.notice(
+            f"The agent switched to the mode {mode!r} by itself, which the rule {verdict.rule!r} does not allow: "
+            f"it is switched back to {former!r}."
+        )
+        session.gateway.spawn(session.choices.switch_back(session.agent, str(former)))
+
+    def switch_verdict(self, mode: str) -> Verdict:
+        """What the rules say about a switch to a mode."""
+        return decide_switch(self.rules, mode, self.surroundings({}))
+
+    def _gate(self) -> Gate:
+        session = self._session
+        return Gate(session, session.tools, self.record, session.questions.permission)
 
     def surroundings(self, tool: JsonObject) -> Surroundings:
         """What the gateway itself knows about an act."""

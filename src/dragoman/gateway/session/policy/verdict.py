@@ -16,6 +16,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 if TYPE_CHECKING:
     from dragoman.gateway.path_mapping.paths import PathMap
     from dragoman.policy.decide import Policy, Wanted
+    from dragoman.policy.decide import Verdict as Decided
     from dragoman.policy.requests.request import Surroundings
 
 # Kinds of offered options in order of preference. Never `allow_always`: a rule decides about one call, and what an agent
@@ -52,7 +53,7 @@ def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings
 
     engine = policy_of(policy) if isinstance(policy, PolicyConfig) else policy
     found = engine.decide(act_of_request(tool, around or Surroundings()))
-    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted)
+    return _with_facts(found)
 
 
 def decide_service(policy: Policy, method: str, params: JsonObject, around: Surroundings) -> Verdict:
@@ -60,7 +61,19 @@ def decide_service(policy: Policy, method: str, params: JsonObject, around: Surr
     from dragoman.policy.requests.service import act_of_service
 
     found = policy.decide_unasked(act_of_service(method, params, around))
-    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts())
+    return _with_facts(found)
+
+
+def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
+    """What the rules say about a switch to a mode; only rules that name it, or `switch_mode`, are about it."""
+    from dragoman.policy.requests.service import act_of_switch
+
+    found = policy.decide_unasked(act_of_switch(mode, around))
+    return _with_facts(found)
+
+
+def _with_facts(found: Decided) -> Verdict:
+    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted)
 
 
 def is_passed(policy: Policy, tool: JsonObject, around: Surroundings) -> bool:

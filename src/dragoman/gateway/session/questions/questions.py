@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
-from dragoman.gateway.session.policy.service_gate import OwnQuestion
-from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict, choose_option, once_only
+from dragoman.gateway.session.policy.gate import OwnQuestion, is_switch
+from dragoman.gateway.session.policy.verdict import Verdict, choose_option, once_only
 from dragoman.gateway.session.questions import approving
 from dragoman.gateway.session.questions.answerer import Answerer
 from dragoman.gateway.session.questions.approval import Approval, is_allowing
@@ -71,9 +71,10 @@ class Questions:
         self._session.tools.see(tool)
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
-        if unasked and self._passes(request, tool, params.get("options")):
+        if unasked and self._session.policy.passes(request, tool, params.get("options")):
             return
-        if self._session.cancelling or (self._session.turn is None and not self._asked_by_owner):
+        in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
+        if self._session.cancelling or not in_turn:
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
         if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
@@ -195,14 +196,6 @@ class Questions:
         question.request.abandon()
         question.withdraw()
         self._close(question, why)
-
-    def _passes(self, request: Request, tool: JsonObject, options: object) -> bool:
-        """Allow a call that its agent would not have asked about, if no rule is about it."""
-        if self._session.cancelling or not self._session.policy.has_no_rule(tool):
-            return False
-        outcome = {"outcome": "selected", "optionId": choose_option("allow", options)}
-        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": {"by": DEFAULT}}}))
-        return True
 
     def _verdict(self, request: Request, tool: JsonObject) -> Verdict | None:
         """What the rules say; None in a followed session, whose owner's rules left the question to a user."""

@@ -36,6 +36,7 @@ class Choices:
         self._binding = binding
         self._updates = updates
         self._made: dict[tuple[str, str], JsonObject] = {}
+        self._granted: object = None
         self._model_words = False
         """A client has used `session/set_model`: changes of the model are also sent as `current_model_update`."""
 
@@ -56,6 +57,31 @@ class Choices:
             self._made[method, name] = chosen
         self._stream.record("setting", method=method, **chosen)
         self._reflect(request, method, chosen, reply)
+
+    def grant(self, mode: object) -> None:
+        """A client may switch to this mode, which the agent reports before or after it answers."""
+        self._granted = mode
+
+    def is_granted(self, mode: object) -> bool:
+        return mode == self._granted
+
+    async def switch_back(self, agent: AgentConnection, mode: str) -> None:
+        """Set the mode again that held before the agent switched by itself; report if it does not accept."""
+        option = self._options.option(MODE)
+        if MODE in self._options.native or option is None:
+            method, chosen = SET_MODE, {"modeId": mode}
+        else:
+            method, chosen = SET_OPTION, {"configId": str(option.get("id")), "value": mode}
+        self.grant(mode)
+        params = encode({"sessionId": self._binding.agent_session_id, **chosen})
+        reply = await agent.ask(method, params, APPLY_TIMEOUT)
+        if not reply.ok:
+            error = decode_object(reply.error).get("message")
+            self._stream.notice(f"The agent did not switch back to the mode {mode!r}: {error}", "error")
+            return
+        if self._options.choose(MODE, mode):
+            self._tell_options()
+        self._tell_older(MODE, mode)
 
     def agent_chose(self, category: str, value: object) -> None:
         """The agent switched its mode or model by itself, and reported that in the older dialect."""

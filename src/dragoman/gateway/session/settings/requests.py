@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import decode_object, encode, read_object
@@ -24,12 +25,18 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
     category, member = CATEGORY_OF[request.method]
     option = session.options.option(category)
     value = decode_object(request.params).get(member)
-    _check_mode(session, category, value, older=True)
-    if category in session.options.native or option is None:
-        session.forwarding.to_agent(request, result=lambda reply: _as_known(client, reply))
-        return
-    params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
-    session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+
+    def forward() -> None:
+        if category in session.options.native or option is None:
+            session.forwarding.to_agent(request, result=lambda reply: _as_known(client, reply))
+            return
+        params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
+        session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
+
+    if category == MODE:
+        _switch(session, request, value, forward, older=True)
+    else:
+        forward()
 
 
 def _as_known(client: ClientConnection, reply: Reply) -> Reply:
@@ -40,10 +47,18 @@ def _as_known(client: ClientConnection, reply: Reply) -> Reply:
     return reply if known == options else Reply(result=encode({**told, "configOptions": known}))
 
 
-def _check_mode(session: Session, category: str, value: object, *, older: bool = False) -> None:
-    """Refuse a mode that the agent does not offer: not every agent does (quirk unknown_mode)."""
-    if category == MODE and not session.options.offers(MODE, value, older=older):
+def _switch(
+    session: Session, request: Request, value: object, forward: Callable[[], None], *, older: bool = False
+) -> None:
+    """Switch the mode, if the rules allow it. One that the agent does not offer is refused (quirk unknown_mode)."""
+    if not session.options.offers(MODE, value, older=older):
         raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
+
+    def granted() -> None:
+        session.choices.grant(value)
+        forward()
+
+    session.policy.switch(request, str(value), granted)
 
 
 def set_config_option(client: ClientConnection, request: Request) -> None:
@@ -53,8 +68,6 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
     stand_ins = {id: category for category, id in session.options.stand_ins.items()}
     category = stand_ins.get(str(params.get("configId")))
     mode = session.options.option(MODE)
-    if mode is not None and mode.get("id") == params.get("configId"):
-        _check_mode(session, MODE, params.get("value"))
 
     def answer(reply: Reply) -> Reply:
         """The reply with all options that this client knows; the agent may have listed fewer, or others."""
@@ -64,9 +77,15 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
         told["configOptions"] = session.options.visible(boolean=client.capabilities.boolean_options)
         return Reply(result=encode(told))
 
-    if category is None:
-        session.forwarding.to_agent(request, result=answer)
-        return
-    method = OLDER[category]
-    old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
-    session.forwarding.to_agent(request, old, method, answer)
+    def forward() -> None:
+        if category is None:
+            session.forwarding.to_agent(request, result=answer)
+            return
+        method = OLDER[category]
+        old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
+        session.forwarding.to_agent(request, old, method, answer)
+
+    if mode is not None and mode.get("id") == params.get("configId"):
+        _switch(session, request, params.get("value"), forward)
+    else:
+        forward()

@@ -1,16 +1,15 @@
-"""Rules before an agent's `fs/*` and `terminal/create` calls are served.
+"""What is done with a verdict about an act that is a request of its own: a file, a command, a switch of the mode.
 
-What no rule is about is served as it comes: the agent asks for permission under its tool call, or not. A rule that
-asks makes a permission question, unless the person allowed the same in this turn when the agent asked.
+What no rule is about goes on as it comes. A deny is an error that names the rule. A rule that asks makes a permission
+question, unless the same was allowed in this turn when the agent asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from dragoman.gateway.ids import new_question_id
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, read_object
+from dragoman.gateway.json_types import JsonObject, as_object, encode, read_object
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict
 from dragoman.gateway.session.stream import Stream
@@ -22,14 +21,13 @@ OPTIONS: list[JsonObject] = [
     {"optionId": ALLOW, "name": "Allow once", "kind": "allow_once"},
     {"optionId": REJECT, "name": "Reject", "kind": "reject_once"},
 ]
-DENIED = {"outcome": {"outcome": "selected", "optionId": REJECT}}
-ALLOWED = {"outcome": {"outcome": "selected", "optionId": ALLOW}}
-UNRECORDED = "fs/read_text_file"
-"""Allowed without a record: an agent reads thousands of files."""
+DENIED: JsonObject = {"outcome": "selected", "optionId": REJECT}
+ALLOWED: JsonObject = {"outcome": "selected", "optionId": ALLOW}
+Record = Callable[[Verdict, JsonObject, JsonObject], None]
 
 
 class OwnQuestion(Request):
-    """A permission question that the gateway asks, about a call that the agent made without asking."""
+    """A permission question that the gateway asks, about what was requested without asking."""
 
     __slots__ = ("_done", "verdict")
 
@@ -61,50 +59,55 @@ class OwnQuestion(Request):
             self._done(outcome)
 
 
-class Rules(Protocol):
-    """The part of a session's policy that is used here."""
-
-    def service_verdict(self, method: str, params: JsonObject) -> Verdict: ...
-
-    def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None: ...
+def is_switch(request: Request) -> bool:
+    """Whether it is a question about a switch of the mode, which a client may want between two turns."""
+    return isinstance(request, OwnQuestion) and request.verdict.act.get("kind") == "switch_mode"
 
 
-class ServiceGate:
+class Gate:
     def __init__(
-        self, stream: Stream, tools: OpenTools, rules: Callable[[], Rules], ask: Callable[[Request], None]
+        self, stream: Stream, tools: OpenTools, record: Record, ask: Callable[[Request], None]
     ) -> None:
         """`ask` puts a permission question to the session's clients."""
         self._stream = stream
         self._tools = tools
-        self._rules = rules
+        self._record = record
         self._ask_clients = ask
 
-    def check(self, request: Request, serve: Callable[[], None]) -> None:
-        """Call `serve` if the call is allowed, at once or after a question; raises for one that is denied."""
-        params = decode_object(request.params)
-        policy = self._rules()
-        verdict = policy.service_verdict(request.method, params)
-        if verdict.decision == "deny":
-            policy.record(verdict, _shown(request.method, params), DENIED["outcome"])
-            raise _denied(request.method, verdict)
-        if verdict.decision == "ask" and not self._tools.allowed.take(verdict.act):
-            self._ask(request, params, verdict, serve)
-            return
-        if verdict.decision == "allow" and verdict.rule != DEFAULT and request.method != UNRECORDED:
-            policy.record(verdict, _shown(request.method, params), ALLOWED["outcome"])
-        serve()
+    def check(
+        self,
+        request: Request,
+        tool: JsonObject,
+        verdict: Verdict,
+        go_on: Callable[[], None],
+        *,
+        recorded: bool = True,
+    ) -> None:
+        """Call `go_on` if the request is allowed, at once or after a question; raises if it is denied.
 
-    def _ask(self, request: Request, params: JsonObject, verdict: Verdict, serve: Callable[[], None]) -> None:
-        tool = {"toolCallId": new_question_id(), "status": "pending", **_shown(request.method, params)}
+        `tool` shows the act as a tool call. With `recorded` an allow by a rule is journaled too.
+        """
+        if verdict.decision == "deny":
+            self._record(verdict, tool, DENIED)
+            raise denied(tool, verdict)
+        if verdict.decision == "ask" and not self._tools.allowed.take(verdict.act):
+            self._ask(request, tool, verdict, go_on)
+            return
+        if verdict.decision == "allow" and verdict.rule != DEFAULT and recorded:
+            self._record(verdict, tool, ALLOWED)
+        go_on()
+
+    def _ask(self, request: Request, shown: JsonObject, verdict: Verdict, go_on: Callable[[], None]) -> None:
+        tool = {"toolCallId": new_question_id(), "status": "pending", **shown}
 
         def done(outcome: JsonObject) -> None:
             allowed = outcome.get("outcome") == "selected" and outcome.get("optionId") == ALLOW
             self._close(tool, "completed" if allowed else "failed")
             if not allowed:
-                request.fail(_denied(request.method, verdict, asked=True))
+                request.fail(denied(shown, verdict, asked=True))
                 return
             try:
-                serve()
+                go_on()
             except RpcError as error:
                 request.fail(error)
 
@@ -122,14 +125,8 @@ class ServiceGate:
             self._stream.publish(closing)
 
 
-def _shown(method: str, params: JsonObject) -> JsonObject:
-    from dragoman.policy.requests.service import tool_call_of
-
-    return tool_call_of(method, params)
-
-
-def _denied(method: str, verdict: Verdict, *, asked: bool = False) -> RpcError:
+def denied(tool: JsonObject, verdict: Verdict, *, asked: bool = False) -> RpcError:
     told = f": {verdict.reason}" if verdict.reason is not None else ""
     how = "was not allowed by a person, who had to be asked by" if asked else "is denied by"
-    said = f"{method} {how} the rule {verdict.rule!r}{told}"
+    said = f"{tool['title']} ({tool['name']}) {how} the rule {verdict.rule!r}{told}"
     return RpcError(FORBIDDEN, said, {"reason": "policy", "rule": verdict.rule, "why": verdict.why})
