@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.agents.launcher import ProcessLauncher
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
-from dragoman.config.load import load
+from dragoman.config.load import Loaded, load
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
@@ -37,6 +37,7 @@ from dragoman.transports.listen import Listener, ListenError
 
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
+    from dragoman.policy.rulebook import Change, Rulebook
     from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -96,6 +97,7 @@ async def gateway(
     traces = open_traces(config)
     store, trouble = await open_store(config, paths)
     followers = SocketFollowers(functools.partial(_followers_folder, paths))
+    policies = _Policies(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -107,11 +109,11 @@ async def gateway(
         followers=followers,
         store=store,
         trouble=trouble,
-        policy_for=_policies(config, paths),
+        policy_for=policies.policy_for,
         boxes=_boxes(config, paths, custody, sandbox),
         witness=Several([*witnesses, *traces]),
     )
-    running = Gateway(config, outside)
+    running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)
     gc.freeze()  # permanent objects: later collections, which block the loop, skip them
     ending = asyncio.Event()
@@ -205,23 +207,48 @@ class _UnnamedBoxes:
             await self._boxes.close()
 
 
-def _policies(config: Config, paths: Paths) -> Callable[[str], Policy]:
-    """The policy by workspace: each session follows its own workspace's file, wherever this process was started."""
+def rulebook(config: Config, paths: Paths) -> Rulebook:
+    from dragoman.policy.rulebook import Rulebook
 
-    @functools.cache
-    def policy_for(workspace: str) -> Policy:
-        from dragoman.policy.load import load_policy, policy_that_asks  # with the first question
+    def read(workspace: Path) -> Loaded:
+        return load(paths, known=known_layer(), workspace=workspace)
 
-        try:
-            policy, warnings = load_policy(load(paths, known=known_layer(), workspace=Path(workspace)), paths)
-        except ConfigError as error:
-            log.error("the workspace's policy cannot be read; every permission is asked for: %s", error)
-            return policy_that_asks(config.policy, paths)
-        for warning in warnings:
-            log.warning("%s", warning)
-        return policy
+    return Rulebook(read, config.policy, paths)
 
-    return policy_for
+
+def try_policy(config: Config, paths: Paths, workspace: Path) -> None:
+    """Raise `ConfigError` if the rules for a workspace do not do what their examples say."""
+    from dragoman.policy.load import ADMINISTRATOR
+
+    rules = [*config.policy.rules, *config.policy.narrow]
+    if ADMINISTRATOR.exists() or any(rule.match or rule.not_match for rule in rules):
+        rulebook(config, paths).read(str(workspace))
+
+
+class _Policies:
+    """The policy by workspace: each session follows its own workspace's file, wherever this process was started.
+
+    The engine is imported with the first question.
+    """
+
+    def __init__(self, config: Config, paths: Paths) -> None:
+        self._config = config
+        self._paths = paths
+        self.gateway: Gateway | None = None
+        """Whose sessions are told of changes."""
+
+    @functools.cached_property
+    def book(self) -> Rulebook:
+        book = rulebook(self._config, self._paths)
+        book.on_change = self._tell
+        return book
+
+    def policy_for(self, workspace: str) -> Policy:
+        return self.book.policy_for(workspace)
+
+    def _tell(self, change: Change) -> None:
+        if self.gateway is not None:
+            self.gateway.policy_changed(change.workspace, change.text, change.severity)
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:

@@ -241,6 +241,12 @@ class Registry(SessionHost):
         log.error(title, extra={"session": session.id})
         self._end_at_once(session, title, "session_taken")
 
+    def policy_changed(self, workspace: str, text: str, severity: str) -> None:
+        """Announce a change of the rules to the clients of the sessions that they hold for, and journal it."""
+        for session in self.sessions.values():
+            if session.workspace == workspace and not session.follows and not session.closed:
+                session.notice(text, severity)
+
     def session_broken(self, session: Session, error: IllegalTransition) -> None:
         """End a session after a bug of ours, when the code that met it has returned; other sessions go on."""
         log.error("session ends: %s", error.message, extra={"session": session.id})

@@ -113,6 +113,13 @@ def _names(rule: Rule, agents: Collection[str]) -> Iterator[str]:
             yield "an empty name in `approvers`: write the name of a token, or role:approve"
 
 
+def check_examples(rules: Sequence[Rule]) -> list[Problem]:
+    """The problems of rules that do not do what their own examples say."""
+    return [
+        Problem(rule.file, rule.name, text) for rule in rules if rule.prefixes for text in _examples(rule)
+    ]
+
+
 def _examples(rule: Rule) -> Iterator[str]:
     for line in rule.config.match:
         if (why := _differs(rule, line, wanted=True)) is not None:

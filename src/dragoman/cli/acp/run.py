@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from pathlib import Path
 
 from dragoman.cli.acp.start import AcpOptions
-from dragoman.cli.compose import first_of, gateway, run_loop, stop_on_signals
+from dragoman.cli.compose import first_of, gateway, run_loop, stop_on_signals, try_policy
 from dragoman.cli.listening import check_token, is_loopback
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
+from dragoman.config.root import find_root
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, name_refusal
 from dragoman.gateway.gateway import Gateway
@@ -35,14 +37,17 @@ async def _run(options: AcpOptions, config: Config, paths: Paths) -> int:
     stopped = stop_on_signals()
     async with gateway(config, paths, sandbox=options.sandbox) as running:
         if options.port is None:
-            await _stdio(running, options, stopped)
+            await _stdio(running, options, paths, stopped)
         else:
             await _tcp(running, options, stopped)
     return 0
 
 
-async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:
-    client = running.connect(Terms(agent=options.agent, beside=True))
+async def _stdio(running: Gateway, options: AcpOptions, paths: Paths, stopped: asyncio.Event) -> None:
+    def try_rules() -> None:
+        running.spawn(_try_policy(running.config, paths))
+
+    client = running.connect(Terms(agent=options.agent, beside=True, initialized=try_rules))
     link = await StdioLink.open(client.peer, running.config.limits.max_message_bytes)
     await first_of(client.left.wait(), stopped.wait())
     if not client.left.is_set():
@@ -50,6 +55,14 @@ async def _stdio(running: Gateway, options: AcpOptions, stopped: asyncio.Event) 
     await link.finish()
     # Sessions that other clients are attached to go on until the last client leaves (G-113).
     await first_of(running.unwatched(), stopped.wait())
+
+
+async def _try_policy(config: Config, paths: Paths) -> None:
+    """Try the examples of rules in a thread; rules that fail them do not decide, which the first question says too."""
+    try:
+        await asyncio.to_thread(try_policy, config, paths, find_root(Path.cwd()))
+    except ConfigError as error:
+        log.error("the policy cannot be used; every permission is asked for: %s", error)
 
 
 async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) -> None:

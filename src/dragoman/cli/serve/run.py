@@ -16,12 +16,13 @@ from dragoman.agents.known import KNOWN, install_hint, locate, with_command
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
 from dragoman.builtin.models.choice import ModelConfig, Models
-from dragoman.cli.compose import gateway, run_loop, stop_on_signals
+from dragoman.cli.compose import gateway, run_loop, stop_on_signals, try_policy
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.serve.command import ServeOptions
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
+from dragoman.config.root import find_root
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.auth.admission import Admission
@@ -45,6 +46,8 @@ def run(options: ServeOptions, config: Config, paths: Paths) -> int:
     certificate = _certificate(config.serve)
     _check_address(config.serve.host, secure=certificate is not None, insecure=options.insecure)
     paths.ensure(paths.runtime_dir)
+    paths.ensure(paths.state_dir)
+    try_policy(config, paths, find_root(Path.cwd()))
     token = config.serve.auth_token
     if token is None:
         token = instance_token(paths.token_file)

@@ -58,6 +58,8 @@ class Terms:
     """It may use sessions that it is not attached to."""
     revoked: Callable[[], str | None] | None = None
     """Why its token is no longer valid; None while it is. Not needed by clients that are only disconnected then."""
+    initialized: Callable[[], None] | None = None
+    """Called when `initialize` is answered: for work that must not delay the answer."""
     list_limit: int = LIST_PAGE
     """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL

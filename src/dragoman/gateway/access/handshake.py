@@ -96,6 +96,8 @@ class Handshake:
                 log.warning("default agent is not available: %s", error.message, extra={"agent": name})
         self._answer = encode(self._merged(name, agent))
         request.reply(self._answer)
+        if client.terms.initialized is not None:
+            client.terms.initialized()
 
     async def _agent_result(self, name: str) -> JsonObject:
         """The agent's `initialize` result: from the cache while the agent starts, else when it has answered."""

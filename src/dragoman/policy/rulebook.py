@@ -1,0 +1,144 @@
+"""The rules in force by workspace, read again when one of their files has changed.
+
+Files are looked at with a decision, at most once a second. A file that is broken, or whose rules fail their own
+examples, leaves the rules in force that were; at the first reading there are none, so that everything is asked.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.config.errors import ConfigError
+from dragoman.config.load import Loaded
+from dragoman.config.model import PolicyConfig
+from dragoman.config.paths import Paths
+from dragoman.config.root import WORKSPACE_FILE
+from dragoman.policy.decide import Policy
+from dragoman.policy.examples import try_examples
+from dragoman.policy.load import ADMINISTRATOR, load_policy, policy_that_asks
+from dragoman.policy.widening import find_wider
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""An agent may ask thousands of times a second; the files are not looked at more often than this."""
+
+Stamps = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What people of a workspace's sessions are told."""
+
+    workspace: str
+    text: str
+    severity: str
+
+
+@dataclass(slots=True)
+class _Entry:
+    policy: Policy
+    stamps: Stamps
+    looked: float
+    trouble: str | None = None
+
+
+class Rulebook:
+    def __init__(
+        self,
+        load: Callable[[Path], Loaded],
+        config: PolicyConfig,
+        paths: Paths,
+        administrator: Path = ADMINISTRATOR,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`load` reads the settings for a workspace; `config` holds where they never could be read."""
+        self._load = load
+        self._config = config
+        self._paths = paths
+        self._administrator = administrator
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+        self.on_change: Callable[[Change], None] = lambda change: None
+
+    def policy_for(self, workspace: str) -> Policy:
+        """The rules in force for a workspace now."""
+        entry, now = self._entries.get(workspace), self._clock()
+        if entry is not None and 0 <= now - entry.looked < LOOK_SECONDS:
+            return entry.policy
+        stamps = self._stamps(workspace)
+        if entry is None:
+            return self._first(workspace, stamps, now)
+        entry.looked = now
+        if stamps != entry.stamps:
+            entry.stamps = stamps
+            self._renew(workspace, entry)
+        return entry.policy
+
+    def trouble(self, workspace: str) -> str | None:
+        """Why the files of a workspace are not what is in force; None if they are."""
+        entry = self._entries.get(workspace)
+        return entry.trouble if entry is not None else None
+
+    def read(self, workspace: str) -> Policy:
+        """The rules as the files say now; raises `ConfigError` if they are broken or fail their examples."""
+        policy, warnings = load_policy(self._load(Path(workspace)), self._paths, self._administrator)
+        for warning in warnings:
+            log.warning("%s", warning)
+        problems = try_examples(policy, self._paths.state_dir)
+        if problems:
+            raise ConfigError("\n".join(map(str, problems)))
+        return policy
+
+    def _first(self, workspace: str, stamps: Stamps, now: float) -> Policy:
+        try:
+            entry = _Entry(self.read(workspace), stamps, now)
+        except ConfigError as error:
+            log.error("the policy cannot be used; every permission is asked for: %s", error)
+            asks = policy_that_asks(self._config, self._paths, self._administrator)
+            entry = _Entry(asks, stamps, now, str(error))
+        self._entries[workspace] = entry
+        if entry.trouble is not None:
+            told = f"The policy cannot be used, so that everything is asked: {entry.trouble}"
+            self.on_change(Change(workspace, told, "error"))
+        return entry.policy
+
+    def _renew(self, workspace: str, entry: _Entry) -> None:
+        try:
+            policy = self.read(workspace)
+        except ConfigError as error:
+            entry.trouble = str(error)
+            log.error("the changed policy cannot be used; the rules before it stay in force: %s", error)
+            told = f"The changed policy cannot be used, and the rules before it stay in force: {error}"
+            self.on_change(Change(workspace, told, "error"))
+            return
+        wider, was_broken = find_wider(entry.policy, policy), entry.trouble is not None
+        entry.policy, entry.trouble = policy, None
+        log.info("the policy has changed", extra={"workspace": workspace, "wider": len(wider)})
+        if wider:
+            told = f"The policy has changed and allows more than before: {'; '.join(wider)}."
+            self.on_change(Change(workspace, told, "warning"))
+        elif was_broken:
+            self.on_change(Change(workspace, "The changed policy is in force now.", "info"))
+
+    def _stamps(self, workspace: str) -> Stamps:
+        administrator = self._administrator
+        files = (
+            self._paths.config_file,
+            Path(workspace, WORKSPACE_FILE),
+            administrator,
+            administrator.parent,
+        )
+        return tuple(_stamp(file) for file in files)
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_ctime_ns, state.st_ino  # of ctime: who may write it
