@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from dragoman.config.model import Decision, PolicyRule
@@ -63,7 +63,7 @@ def _is_plain_read(path: PathFact) -> bool:
     return path.access == "read" and not path.outside
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rule:
     """A rule of the configuration with its origin."""
 
@@ -79,29 +79,29 @@ class Rule:
     def decision(self) -> Decision:
         return self.config.decision
 
-    @property
+    @cached_property
     def programs(self) -> frozenset[str]:
         """Names of programs that the rule is about; empty if it is not about commands."""
         return frozenset(name for prefix in self.prefixes for name in (prefix[0] if prefix else ()))
 
-    @property
+    @cached_property
     def approved(self) -> bool:
         """Whether only named people, or several, may answer."""
         return self.decision == "ask" and bool(self.config.approvals > 1 or self.config.approvers)
 
-    @property
+    @cached_property
     def about_paths(self) -> bool:
         config = self.config
         return bool(config.paths or config.access or config.outside_workspace is not None)
 
-    @property
+    @cached_property
     def on_kind_alone(self) -> bool:
         """Whether nothing is said about what the call does, apart from its kind."""
         return not (
             self.prefixes or self.about_paths or self.config.hosts or self.config.mcp or self.config.tool
         )
 
-    @property
+    @cached_property
     def on_kind_only(self) -> bool:
         """A rule of the first version, with no other condition than `kind`: it believes the agent's label as ever."""
         return self.on_kind_alone and not any(

@@ -115,7 +115,8 @@ def folders_outside(scope: Scope, access: Access, workspace: str) -> list[PathFa
     """The folders that a program runs in, if not in the workspace: they may be read without being named."""
     if scope.folders is None:
         return [PathFact("(an unknown folder)", access, outside=True)]
-    found = [real_place(folder) for folder in scope.folders]  # not `real`: a link may be there by now
+    # Not `real`, save for the workspace itself: a link may be there by now.
+    found = [real_place(folder) for folder in scope.folders if folder != workspace]
     return [
         PathFact(folder, access, outside=True)
         for folder, sure in found

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from dragoman.policy.shell.limits import MAX_FOLDERS, MAX_VALUES
 from dragoman.policy.shell.syntax.parts import Piece, Unreadable, Word
 
@@ -17,7 +19,7 @@ NUMBER = "\ue000"
 """Stands, in a value, for digits that are not known."""
 IS_NUMBER = re.compile(rf"-?[0-9{NUMBER}]+")
 
-_SPECIAL = re.compile(r"[*?\[{~]")
+_SPECIAL = re.compile(r"[*?\[{]|^~|[=:]~")
 _PATTERN = re.compile(r"[*?\[]")
 _LATER_TILDE = re.compile(r"[=:]~")
 _SPLITS = re.compile(r"[\s*?\[\\]|^$")
@@ -52,8 +54,7 @@ _MODIFIER = re.compile(r":[A-Za-z&]|\[")
 _CHANGES = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--|<<=|>>=")
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
+class Arg(Struct, frozen=True):
     """One word of a command. `text` is for people; `values` and `prefix` are what can be relied on."""
 
     text: str

@@ -342,7 +342,7 @@ class Collector:
 
     def _count(self, words: list[Arg], scope: Scope) -> None:
         """Each value of each word may be looked up in each folder."""
-        self.lookups += sum(len(arg.values or ()) for arg in words) * len(scope.folders or ("",))
+        self.lookups += sum([len(arg.values or ()) for arg in words]) * len(scope.folders or ("",))
         if self.lookups > MAX_LOOKUPS:
             raise Unreadable(f"more than {MAX_LOOKUPS} names of files")
 

@@ -109,7 +109,10 @@ def follows_links(program: str, words: list[Arg]) -> bool:
 
 
 def _is_option(arg: Arg) -> bool:
-    return arg.values is not None and all(value.startswith("-") and value != "-" for value in arg.values)
+    values = arg.values
+    if values is not None and len(values) == 1:
+        return values[0][:1] == "-" and values[0] != "-"
+    return values is not None and all(value.startswith("-") and value != "-" for value in values)
 
 
 _TAKES_VALUE = {
@@ -172,14 +175,22 @@ def _in_options(words: list[Arg]) -> Iterator[Arg]:
                 yield fixed(value) if arg.values is not None else Arg(arg.text, None, value)
 
 
+_FILE_OF_CONTENTS = re.compile(r"(?:^|=)@(.+)|@((?:/|~|\.\.?/).*)", re.DOTALL)
+_JOINED = re.compile(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", re.DOTALL)
+_JOINED_UPWARDS = re.compile(r"-[A-Za-z](.*/\.\.(?:/.*)?)$", re.DOTALL)
+_PATH_IN_OPTION = re.compile(r"[@=/~]|\.\.")
+
+
 def _in_option(text: str) -> str:
-    if found := re.search(r"(?:^|=)@(.+)|@((?:/|~|\.\.?/).*)", text, re.DOTALL):
+    if not _PATH_IN_OPTION.search(text):
+        return ""
+    if found := _FILE_OF_CONTENTS.search(text):
         return found[1] or found[2]  # the contents of a file: `curl -d @/x`, `pytest @/x`
     if "=" in text:
         return text.partition("=")[2]
-    if found := re.match(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", text, re.DOTALL):
+    if found := _JOINED.match(text):
         return found[1]
-    if found := re.match(r"-[A-Za-z](.*/\.\.(?:/.*)?)$", text, re.DOTALL):
+    if found := _JOINED_UPWARDS.match(text):
         return found[1]
     return ""
 

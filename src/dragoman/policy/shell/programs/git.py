@@ -96,7 +96,7 @@ def subcommand_effect(subcommand: str, arguments: list[Arg]) -> Effect | None:
         return Effect(f"git {subcommand}", "runs")
     for argument in arguments:
         text = argument.only or argument.prefix
-        if re.match(r"[a-z0-9-]+::", text):
+        if "::" in text and re.match(r"[a-z0-9-]+::", text):
             return Effect(text, "runs")  # a remote helper: ext:: runs a command
     return None
 

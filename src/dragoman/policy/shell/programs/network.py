@@ -146,7 +146,7 @@ def _of_git(words: list[Arg]) -> Iterator[str]:
 
 def has_address(text: str) -> bool:
     """Whether a word has the address of another machine in it, and so is no path."""
-    return (found := _URL.search(text)) is not None and not _is_file(found[0])
+    return "://" in text and (found := _URL.search(text)) is not None and not _is_file(found[0])
 
 
 def path_of(text: str) -> str:

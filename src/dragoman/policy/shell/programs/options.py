@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
 
 from dragoman.policy.act import Effect
 from dragoman.policy.shell.programs.names import names
@@ -25,6 +27,9 @@ class Options:
     """Arguments, as patterns, that run something."""
     assigns: bool = False
     """An argument with `=` anywhere in it sets a variable that may run something (`make SHELL=x`)."""
+
+    def index(self, does: Literal["runs", "writes"]) -> _Index:
+        return _index(does, self.runs if does == "runs" else self.writes, self.single_dash)
 
 
 _READER = Options()
@@ -279,28 +284,51 @@ def interpreter(program: str) -> str | None:
 
 def effect(program: str, options: Options, word: str) -> Effect | None:
     """What an argument makes the program do beyond what it is known for."""
-    for does, listed in (("runs", options.runs), ("writes", options.writes)):
-        for name in listed:
-            if _is(word, name, options):
-                return Effect(word, "runs" if does == "runs" else "writes")
-    if any(re.fullmatch(pattern, word, re.DOTALL) for pattern in options.words):
+    for index in (options.index("runs"), options.index("writes")):
+        if index.has(word, options):
+            return Effect(word, index.does)
+    if options.words and any(re.fullmatch(pattern, word, re.DOTALL) for pattern in options.words):
         return Effect(word, "runs")
     return None
 
 
-def _is(word: str, option: str, options: Options) -> bool:
-    if options.single_dash:
-        return word.lstrip("-").partition("=")[0] == option.lstrip("-")
-    if option.startswith("--"):
-        name = word.partition("=")[0]
-        return word.startswith("--") and len(name) > 2 and option.startswith(name)
-    if len(option) > 2:
-        return word == option
-    if not word.startswith("-") or word.startswith("--"):
-        return False
-    for letter in word[1:]:
-        if letter == option[1]:
-            return True
-        if letter in options.takes:
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """Options of one effect, made ready: asked for with every argument of every line."""
+
+    does: Literal["runs", "writes"]
+    beginnings: frozenset[str]
+    """Of long names, each beginning that getopt would take for them."""
+    letters: frozenset[str]
+    exact: frozenset[str]
+    """Names with one dash and several letters; with `single_dash` all of them, without it."""
+
+    def has(self, word: str, options: Options) -> bool:
+        if options.single_dash:
+            return word.lstrip("-").partition("=")[0] in self.exact
+        if not word.startswith("-"):
             return False
-    return False
+        if word.startswith("--"):
+            return word.partition("=")[0] in self.beginnings
+        if word in self.exact:
+            return True
+        for letter in word[1:] if self.letters else "":
+            if letter in self.letters:
+                return True
+            if letter in options.takes:
+                return False
+        return False
+
+
+@lru_cache(maxsize=512)
+def _index(does: Literal["runs", "writes"], listed: tuple[str, ...], single_dash: bool) -> _Index:
+    if single_dash:
+        return _Index(does, frozenset(), frozenset(), frozenset(name.lstrip("-") for name in listed))
+    long = [name for name in listed if name.startswith("--")]
+    short = [name for name in listed if not name.startswith("--")]
+    return _Index(
+        does,
+        frozenset(name[:end] for name in long for end in range(3, len(name) + 1)),
+        frozenset(name[1] for name in short if len(name) == 2),
+        frozenset(name for name in short if len(name) > 2),
+    )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from dragoman.policy.shell.limits import MAX_PIECES
 from dragoman.policy.shell.syntax.parts import Piece, Span, Unreadable, Word
@@ -28,8 +29,7 @@ _ARITHMETIC = re.compile(r"[A-Za-z0-9_\s+\-*/%<>=!&|^~?:,()]*")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "a": "\a", "e": "\x1b", "f": "\f"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     kind: str
     """`word`, `operator`, `number` (before a redirection) or `end`."""
     text: str

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 Span: TypeAlias = tuple[int, int]
 PieceKind = Literal["raw", "quoted", "variable", "quoted_variable", "unknown"]
 
@@ -13,16 +15,14 @@ class Unreadable(Exception):
     """The line is not understood; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A part of a word. `raw` and `quoted` are text; a variable has its name; `unknown` is any other expansion."""
 
     kind: PieceKind
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     source: str
     span: Span
     pieces: tuple[Piece, ...]
