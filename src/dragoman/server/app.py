@@ -106,11 +106,11 @@ class App:
         try:
             with self._connection_limit.visiting(request.visit):
                 await self._run_socket(request, send)
-        except HttpError as error:
-            await refuse(send, Response.refusal(error))
+        except (HttpError, RpcError) as error:
+            await refuse(send, Response.refusal(HttpError.of(error)))
 
     async def _run_socket(self, request: Request, send: Send) -> None:
-        """Run a WebSocket; raises `HttpError` before it is accepted."""
+        """Run a WebSocket; raises `HttpError` or `RpcError` before it is accepted."""
         refused = self._admit(request)
         if refused is not None:
             raise HttpError(refused.status, refused.message, refused.headers)
@@ -134,7 +134,7 @@ class App:
             if request.started:
                 log.warning("response broke off: %s", error)
                 return None
-            told = error if isinstance(error, HttpError) else HttpError.refused(error)
+            told = HttpError.of(error)
             return missing_page(request.visit, told) or Response.refusal(told)
 
     async def _answer_admitted(self, request: Request) -> Response | None:
@@ -149,7 +149,7 @@ class App:
             return await self._route(request)
 
     def _admit(self, request: Request) -> Refusal | None:
-        """Check and set the request's identity; return the refusal if any. Raises `HttpError` above the rate limit."""
+        """Check and set the request's identity; return the refusal if any. Raises `RpcError` above the rate limit."""
         admitted = self._admission.check(request.visit)
         if isinstance(admitted, Refusal):
             if admitted.status >= 400 and not _is_reader(request, admitted):
@@ -157,17 +157,10 @@ class App:
             return admitted
         request.identity = admitted
         request.headers = (*request.headers, *self._admission.renewal(request.visit, admitted))
-        self._count(request)
-        return None
-
-    def _count(self, request: Request) -> None:
-        if request.identity is ANONYMOUS:
-            return
-        request.rate_limit = self._admission.credentials.rate_limit(request.identity)
-        try:
+        if admitted is not ANONYMOUS:
+            request.rate_limit = self._admission.credentials.rate_limit(admitted)
             request.rate_limit.request()
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        return None
 
     def _is_known(self, path: str) -> bool:
         return path in self._paths or path == API or path.startswith(API + "/")

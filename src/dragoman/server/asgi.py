@@ -89,8 +89,10 @@ class HttpError(Exception):
         self.headers = tuple(headers)
 
     @classmethod
-    def refused(cls, error: RpcError | StoreError) -> HttpError:
-        """Convert a JSON-RPC or store error into a status."""
+    def of(cls, error: HttpError | RpcError | StoreError) -> HttpError:
+        """The response to an error of the gateway or the store."""
+        if isinstance(error, HttpError):
+            return error
         if isinstance(error, StoreError):
             return cls(BY_REASON.get(error.code, 503), str(error), code=error.code)
         wait = error.data.get("retryAfter") if isinstance(error.data, dict) else None
@@ -166,7 +168,7 @@ class Request:
         """Raise 403 if the client's role is too low."""
         refused = self.identity.refusal(role, f"{self.method} {self.path}")
         if refused is not None:
-            raise HttpError.refused(refused)
+            raise refused
 
     def require_json(self) -> None:
         """Raise 415 unless the body is declared as JSON; other sites' pages cannot send that without a preflight."""

@@ -171,25 +171,23 @@ class Server:
             except BaseException:
                 self._connection_limit.end_visit(visit)
                 raise
-        except HttpError as error:
-            about = {"status": error.status, "address": visit.address}
-            log.info("websocket refused: %s", error.message, extra=about)
-            sniffer.refuse(error.status, error.message, (*error.headers, *strict_transport(visit)))
+        except (HttpError, RpcError) as error:
+            told = HttpError.of(error)
+            about = {"status": told.status, "address": visit.address}
+            log.info("websocket refused: %s", told.message, extra=about)
+            sniffer.refuse(told.status, told.message, (*told.headers, *strict_transport(visit)))
 
     def _open_socket(
         self, transport: asyncio.Transport, visit: Visit, early: bytes, sniffer: ProtocolSniffer
     ) -> None:
-        """Open a WebSocket link; raises `HttpError` before it is open."""
+        """Open a WebSocket link; raises `HttpError` or `RpcError` before it is open."""
         admitted = self._admission.check(visit)
         if isinstance(admitted, Refusal):
             raise HttpError(admitted.status, admitted.message, admitted.headers)
         if self._gateway.closing:
             raise shutting_down()
         rate_limit = self._admission.credentials.rate_limit(admitted)
-        try:
-            rate_limit.request()
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        rate_limit.request()
         key = visit.header("sec-websocket-key")
         if visit.method != "GET" or not key or visit.header("sec-websocket-version") != "13":
             raise HttpError(426, "WebSocket version 13 is needed", [("sec-websocket-version", "13")])

@@ -10,7 +10,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.session.session import Session
 from dragoman.server.asgi import HttpError
-from dragoman.wire.errors import Malformed, RpcError
+from dragoman.wire.errors import Malformed
 
 CONFIRM_TIMEOUT = 5.0
 """Seconds that the owner of a session has to record which answer it took."""
@@ -36,15 +36,11 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
 
 
 async def answer(session: Session, question: str, option: str, client: ClientConnection) -> None:
-    """Submit the answer; raises `HttpError` if another answer was taken."""
+    """Submit the answer; raises `HttpError` if another answer was taken, `RpcError` if this one may not be."""
     store = session.gateway.store
     before = await store.last_seq(session.id) if session.follows and store is not None else 0
     outcome = {"outcome": {"outcome": "selected", "optionId": option}}
-    try:
-        taken = session.questions.answer(question, encode(outcome), client)
-    except RpcError as error:
-        raise HttpError.refused(error) from error
-    if not taken:
+    if not session.questions.answer(question, encode(outcome), client):
         raise _too_late(session.questions.decision(question))
     if session.follows and store is not None:  # another process decides whose answer was first
         decided = await _recorded(store, session.id, question)

@@ -19,7 +19,6 @@ from dragoman.server.api.shapes import Answer, NewSession, Prompt, SessionEdit, 
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.shared_client import SharedClient, SharedClients
 from dragoman.server.fronts.turn_text import TurnText
-from dragoman.wire.errors import RpcError
 
 Exporter = Callable[[Store, SessionRecord], AsyncIterator[bytes]]
 EXPORTS: dict[str, tuple[str, str, Exporter]] = {
@@ -81,10 +80,7 @@ class Sessions:
     async def cancel(self, request: Request, values: Values) -> Response:
         """Cancel a running turn; without one this succeeds too."""
         kept = await self._find(values)
-        try:
-            await (await self._gateway_client(request)).cancel(kept.id)
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        await (await self._gateway_client(request)).cancel(kept.id)
         return Response(202)
 
     async def decide(self, request: Request, values: Values) -> Response:
@@ -104,15 +100,12 @@ class Sessions:
         gateway_client = await self._gateway_client(request)
         params = encode({"sessionId": kept.id, "prompt": blocks})
         heard = TurnText(self._gateway.config.limits.max_message_bytes)
-        try:
-            async with gateway_client.listening(kept.id) as listeners:
-                listeners.hear(heard)
-                try:
-                    reply = await _prompt_unless_gone(request, gateway_client, kept.id, params)
-                finally:
-                    listeners.stop()
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        async with gateway_client.listening(kept.id) as listeners:
+            listeners.hear(heard)
+            try:
+                reply = await _prompt_unless_gone(request, gateway_client, kept.id, params)
+            finally:
+                listeners.stop()
         reason = str(_result(reply).get("stopReason"))
         return Response.json(Turn(reason, heard.text, heard.truncated))
 
@@ -151,10 +144,7 @@ class Sessions:
 
     async def _gateway_client(self, request: Request) -> SharedClient:
         gateway_client = self._gateway_clients.get(request.identity, None)
-        try:
-            await gateway_client.ready()
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        await gateway_client.ready()
         return gateway_client
 
     async def _ask(
@@ -197,7 +187,7 @@ async def _prompt_unless_gone(
 
 def _result(reply: Reply) -> JsonObject:
     if not reply.ok:
-        raise HttpError.refused(reply.as_error())
+        raise reply.as_error()
     return decode_object(reply.result)
 
 

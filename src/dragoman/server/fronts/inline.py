@@ -59,10 +59,7 @@ class InlineFront:
         if not envelope.method:
             return self._answer(request.identity, envelope)
         gateway_client = self._gateway_clients.get(request.identity, self._agent_of(request.path))
-        try:
-            gateway_client.client.check(envelope.method)
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        gateway_client.client.check(envelope.method)
         params = EMPTY if envelope.params is ABSENT else bytes(envelope.params)
         if envelope.id is ABSENT:
             await self._notify(gateway_client, envelope.method, params)
@@ -147,10 +144,7 @@ class InlineFront:
     async def _notify(self, gateway_client: SharedClient, method: str, params: bytes) -> None:
         session_id = session_of(params)
         if method == "session/cancel":
-            try:
-                await gateway_client.cancel(session_id)
-            except RpcError as error:
-                raise HttpError.refused(error) from error
+            await gateway_client.cancel(session_id)
         elif session_id in self._gateway.sessions:
             async with gateway_client.listening(session_id):
                 gateway_client.peer.notify(method, params)
@@ -188,15 +182,12 @@ class InlineFront:
     async def _watch(
         self, request: Request, watcher: SharedClient, session_id: str, after: int | None
     ) -> None:
-        try:
-            await watcher.ready()
-            async with watcher.listening(session_id, comes_back=True) as listeners:
-                stream = listeners.listen()
-                listeners.ends_with_session = True
-                await watcher.attach(session_id, after)
-                await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        await watcher.ready()
+        async with watcher.listening(session_id, comes_back=True) as listeners:
+            stream = listeners.listen()
+            listeners.ends_with_session = True
+            await watcher.attach(session_id, after)
+            await send_events(request, stream, [], self._gateway.config.serve.keep_alive)
 
     def close(self) -> None:
         self._gateway_clients.close()

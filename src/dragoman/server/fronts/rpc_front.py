@@ -19,7 +19,7 @@ from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.fronts.http_link import HttpLink, HttpLinks
 from dragoman.server.fronts.streamable import send_events
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, RpcError
+from dragoman.wire.errors import Malformed
 from dragoman.wire.limits import MAX_BATCH_ENTRIES
 
 _CLIENT_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -64,7 +64,7 @@ class RpcFront:
         body = await request.message(self._max_bytes)
         try:
             if message.is_batch(body):
-                self._count(request, len(message.decode_batch(body)))
+                self._count_batch(request, len(message.decode_batch(body)))
             else:
                 message.decode(body)
         except Malformed as error:
@@ -73,14 +73,11 @@ class RpcFront:
         client.client.peer.link_messages([body])
         return Response(202)
 
-    def _count(self, request: Request, entries: int) -> None:
+    def _count_batch(self, request: Request, entries: int) -> None:
         """Count each message of a batch as a request; the first was counted with the POST."""
-        try:
-            for _ in range(1, min(entries, MAX_BATCH_ENTRIES)):
-                if request.rate_limit is not None:
-                    request.rate_limit.request()
-        except RpcError as error:
-            raise HttpError.refused(error) from error
+        for _ in range(1, min(entries, MAX_BATCH_ENTRIES)):
+            if request.rate_limit is not None:
+                request.rate_limit.request()
 
     async def listen(self, request: Request) -> None:
         request.require_event_reader()

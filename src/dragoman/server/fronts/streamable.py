@@ -18,7 +18,7 @@ from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.fronts.http_link import HttpLinks
 from dragoman.server.fronts.streamable_client import OpenRequest, StreamableClient
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, RpcError
+from dragoman.wire.errors import Malformed
 from dragoman.wire.message import ABSENT, Envelope
 
 CONNECTION = "acp-connection-id"
@@ -74,7 +74,8 @@ class StreamableHttp:
                 raise HttpError(400, "initialize opens a connection: send it without Acp-Connection-Id.")
             return await self._initialize(request, envelope, line)
         connection = self._connection(request)
-        _check_method(connection, envelope)
+        if envelope.method:  # its role and quota (403, 429); answers to questions need no role
+            connection.client.check(envelope.method)
         open_request = _as_open_request(request, envelope)
         if open_request.method in NEEDS_SESSION:
             if open_request.header is None:
@@ -202,16 +203,6 @@ async def send_events(
     finally:
         gone.cancel()
         stream.vacate(reader)
-
-
-def _check_method(connection: StreamableClient, envelope: Envelope) -> None:
-    """Check role and quota of a request (403, 429) before the stream does; answers to questions need no role."""
-    if not envelope.method:
-        return
-    try:
-        connection.client.check(envelope.method)
-    except RpcError as error:
-        raise HttpError.refused(error) from error
 
 
 def _read(body: bytes) -> Envelope:
