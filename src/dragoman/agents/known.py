@@ -14,7 +14,7 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
-from dragoman.wire.errors import internal, invalid_params
+from dragoman.wire.errors import invalid_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +200,6 @@ class NotInstalled(AgentError):
         super().__init__(f'the agent "{name}" is not installed: there is no program "{program}"; {hint}')
 
 
-class NotAvailable(AgentError):
-    """The agent is of a kind that this version cannot run."""
-
-
 _SAFE = "-P"
 """Python option that leaves the current folder off the path: a workspace may have its own `json.py`."""
 
@@ -244,8 +240,6 @@ def with_command(agent: AgentConfig) -> AgentConfig:
 
 ADAPTED = frozenset({"claude", "codex"})
 """Kinds with their own protocol, which an adapter translates to ACP."""
-RUNNABLE_KINDS = frozenset({"acp", "remote", *HOSTED, *ADAPTED})
-"""Kinds that this version can run."""
 
 
 def known_layer() -> Layer:
@@ -255,18 +249,13 @@ def known_layer() -> Layer:
 
 
 def find_agent(config: Config, name: str, environ: Mapping[str, str] | None = None) -> AgentConfig:
-    """The agent called `name`, ready to start; raises `UnknownAgent` or `NotAvailable`."""
+    """The agent called `name`, ready to start; raises `UnknownAgent`."""
     env = os.environ if environ is None else environ
     agent = config.agents.get(name)
     if agent is None:
         if not is_on(env, TEST_MODE):
             raise UnknownAgent(name, list(config.agents))
         agent = AgentConfig(command=[name, "--acp"])
-    if agent.kind not in RUNNABLE_KINDS:
-        others = ", ".join(other for other, each in config.agents.items() if each.kind in RUNNABLE_KINDS)
-        raise NotAvailable(
-            f'agents of kind "{agent.kind}", such as "{name}", do not run yet; there are {others}'
-        )
     if is_on(env, DIRECT_SPAWN):
         agent = msgspec.structs.replace(agent, sandbox=None)
     return with_command(agent)
@@ -284,6 +273,11 @@ def locate(command: Sequence[str], path: str | None = None) -> Path | None:
         if directory and (found := _program(Path(directory, program))) is not None:
             return found
     return None
+
+
+def is_installed(agent: AgentConfig) -> bool:
+    """Whether the agent's program is on this machine; a remote agent needs none."""
+    return agent.kind == "remote" or locate(with_command(agent).command, agent.env.get("PATH")) is not None
 
 
 def _program(file: Path) -> Path | None:
@@ -318,8 +312,6 @@ class ConfiguredAgents:
         except UnknownAgent as error:
             message = f"Unknown agent: {error}"
             raise invalid_params(message, "agent", agent=name, nearest=error.nearest) from error
-        except NotAvailable as error:
-            raise internal(str(error), "agent_unavailable", agent=name) from error
 
     def names(self) -> list[str]:
         return sorted(self._config.agents)

@@ -11,13 +11,13 @@ import click
 from dragoman.agents.known import (
     HOSTED,
     KNOWN,
-    RUNNABLE_KINDS,
     find_agent,
     install_hint,
+    is_installed,
     locate,
     with_command,
 )
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 from dragoman.config.errors import ConfigError
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dragoman.agents.custody import Custody
     from dragoman.agents.probe import ProbeResult
     from dragoman.gateway.ports.sandbox import Boxes
-
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(context_settings=SETTINGS)
@@ -52,7 +50,12 @@ def list_agents(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     rows.sort(key=lambda row: not row["installed"])  # stable: what can be used comes first
-    cells = [[row["name"], row["kind"], _state(row), _command(row), _advice(row)] for row in rows]
+    cells = [
+        [row["name"], row["kind"], "yes", _command(row), ""]
+        if row["installed"]
+        else [row["name"], row["kind"], "no", _command(row), row["install"] or ""]
+        for row in rows
+    ]
     print_table(
         ["NAME", "KIND", "INSTALLED", "COMMAND", "TO INSTALL"], cells, {"yes": "green", "no": "bright_black"}
     )
@@ -68,7 +71,7 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "kind": agent.kind,
         "default": default,
         "installed": program is not None or agent.kind == "remote",
-        "available": agent.kind in RUNNABLE_KINDS,
+        "available": True,
         "program": str(program) if program else None,
         "command": mask_words(agent.command),
         "url": agent.url and mask_setting(agent.url),
@@ -82,16 +85,6 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
 def _command(row: dict[str, Any]) -> str:
     """The command to show; that of a hosted agent is generated, long and of no use to the user."""
     return "(built in)" if row["kind"] in HOSTED else " ".join(row["command"])
-
-
-def _state(row: dict[str, Any]) -> str:
-    if not row["available"]:
-        return "not yet"
-    return "yes" if row["installed"] else "no"
-
-
-def _advice(row: dict[str, Any]) -> str:
-    return "" if row["installed"] else row["install"] or ""
 
 
 @agents.command()
@@ -108,7 +101,8 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
 
     paths, loaded = load_settings()
     config = loaded.config
-    chosen = {name: find_agent(config, name) for name in names or _installed(config.agents)}
+    installed = [name for name, agent in config.agents.items() if is_installed(agent)]
+    chosen = {name: find_agent(config, name) for name in names or installed}
     limit = config.limits.start_timeout if timeout is None else timeout
     if not chosen:
         raise ConfigError("no agent is installed: `dragoman agents list` shows how to install one")
@@ -127,15 +121,6 @@ def _boxes(config: Config, paths: Paths, custody: Custody) -> Boxes:
     from dragoman.sandbox import Sandboxes
 
     return Sandboxes(config, paths, custody)
-
-
-def _installed(agents: dict[str, AgentConfig]) -> list[str]:
-    return [
-        name
-        for name, agent in agents.items()
-        if agent.kind == "remote"
-        or (agent.kind in RUNNABLE_KINDS and locate(with_command(agent).command, agent.env.get("PATH")))
-    ]
 
 
 def _facts(result: ProbeResult) -> dict[str, Any]:

@@ -6,29 +6,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 
 
-class StoreCommand(click.Command):
-    """A command that reports an error of the store as one sentence, with exit code 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from dragoman.gateway.ports.store import StoreError
-
-        try:
-            return super().invoke(ctx)
-        except StoreError as error:
-            complain(str(error))
-            ctx.exit(1)
-
-
-@click.command(cls=StoreCommand, context_settings=SETTINGS)
+@click.command(cls=Reporting, context_settings=SETTINGS)
 @click.argument("file", type=click.Path(path_type=Path))
 def backup(file: Path) -> None:
     """Write the state folder (sessions, tokens, logins, logs) to FILE, a tar archive; FILE.tar.gz is compressed.
@@ -67,7 +53,7 @@ def _warn(database: Path) -> None:
         complain(f"warning: {finding.about}: {finding.detail}; `dragoman doctor` says more")
 
 
-@click.command(cls=StoreCommand, context_settings=SETTINGS)
+@click.command(cls=Reporting, context_settings=SETTINGS)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Move the present contents of the state folder aside first.")
 def restore(file: Path, replace: bool) -> None:

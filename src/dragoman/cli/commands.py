@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -37,6 +37,25 @@ COMMANDS = {
 """Name: import path, help text."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+class Reporting(click.Command):
+    """Reports an error of the store, an agent or another process as one sentence, with exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from dragoman.cli.entry import complain
+        from dragoman.gateway.ports.agent import AgentUnavailable
+        from dragoman.gateway.ports.store import StoreError
+        from dragoman.wire.errors import RpcError
+
+        try:
+            return super().invoke(ctx)
+        except (StoreError, AgentUnavailable, RpcError) as error:
+            complain(str(error))
+            ctx.exit(1)
 
 
 class LazyGroup(click.Group):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import here, load_settings
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.edit import write_file
@@ -15,8 +15,6 @@ from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths, find_paths
 from dragoman.config.root import WORKSPACE_FILE, find_root
 from dragoman.config.workspace import Trust
-
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(context_settings=SETTINGS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 
@@ -17,7 +17,7 @@ COLOURS = {"yes": "green", "no": "red", "ok": "green", "warning": "yellow", "err
 
 
 @click.command(context_settings=SETTINGS)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 from dragoman.gateway.access.identity import ROLES
@@ -41,7 +41,7 @@ def tokens() -> None:
 
 
 @tokens.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@AS_JSON
 def list_tokens(as_json: bool) -> None:
     """Show names, roles and expiry; the secrets are not stored."""
     known = _file().read()

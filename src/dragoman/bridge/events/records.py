@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from dragoman.bridge.errors import friendly
 from dragoman.bridge.events import shapes
@@ -134,24 +135,13 @@ def _agent_exited(record: JsonObject) -> Fields:
     }
 
 
-def _revived(record: JsonObject) -> Fields:
-    return {"type": "agent_revived", "rung": shapes.text(record.get("rung"))}
-
-
-def _parked(record: JsonObject) -> Fields:
-    return {"type": "session_parked"}
-
-
-def _notice(record: JsonObject) -> Fields:
+def notice(usual: str, told: JsonObject) -> Fields:
+    """A notice, in an update or a record; of the severity `usual` if it has none."""
     return {
         "type": "notice",
-        "title": shapes.text(record.get("title")),
-        "severity": shapes.one_of(shapes.SEVERITIES, "warning")(record.get("severity")),
+        "title": shapes.text(told.get("title")),
+        "severity": shapes.one_of(shapes.SEVERITIES, usual)(told.get("severity")),
     }
-
-
-def _unkept(record: JsonObject) -> Fields:
-    return {"type": "notice", "title": events.unkept_notice(record), "severity": "error"}
 
 
 def _queue(record: JsonObject) -> Fields:
@@ -186,10 +176,10 @@ RECORDS: dict[str, Callable[[JsonObject], Fields | None]] = {
     "setting": _setting,
     "turn_ended": _turn_ended,
     "agent_exited": _agent_exited,
-    "revived": _revived,
-    "parked": _parked,
-    "notice": _notice,
-    "unkept": _unkept,
+    "revived": lambda record: {"type": "agent_revived", "rung": shapes.text(record.get("rung"))},
+    "parked": lambda record: {"type": "session_parked"},
+    "notice": partial(notice, "warning"),
+    "unkept": lambda record: notice("error", {"title": events.unkept_notice(record)}),
     "queue": _queue,
     "offered": _offered,
 }

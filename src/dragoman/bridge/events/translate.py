@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from dragoman.bridge.events import shapes
-from dragoman.bridge.events.records import translate_record
+from dragoman.bridge.events.records import notice, translate_record
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
 from dragoman.wire import timestamps
@@ -23,6 +24,7 @@ from dragoman.wire.errors import Malformed
 log = logging.getLogger(__name__)
 
 Fields = JsonObject
+UpdateReader = Callable[[JsonObject], Fields | None]
 
 SESSION_STATES = frozenset(
     {
@@ -103,14 +105,6 @@ def _user_message(update: JsonObject) -> Fields:
     fields: Fields = {"type": "user_message", "content": shapes.block(update.get("content"))}
     message_id = own_meta(update).get("clientMessageId")
     return {**fields, "clientMessageId": message_id} if isinstance(message_id, str) else fields
-
-
-def _message_chunk(update: JsonObject) -> Fields:
-    return _chunk("message_chunk", update)
-
-
-def _thought_chunk(update: JsonObject) -> Fields:
-    return _chunk("thought_chunk", update)
 
 
 def _chunk(kind: str, update: JsonObject) -> Fields:
@@ -219,30 +213,19 @@ def _is_text(item: object) -> bool:
     return plain and item["type"] == "content" and block["type"] == "text" and isinstance(block["text"], str)
 
 
-def _plan(update: JsonObject) -> Fields:
-    return {"type": "plan_created", "entries": shapes.plan(update.get("entries"))}
+def _list(kind: str, field: str, read: Callable[[object], object], member: str) -> UpdateReader:
+    """An event with the list in this member of the update."""
+    return lambda update: {"type": kind, field: read(update.get(member))}
 
 
-def _mode(update: JsonObject) -> Fields | None:
-    mode = shapes.name(update.get("currentModeId"))
-    return {"type": "mode_changed", "modeId": mode} if isinstance(mode, str) else None
+def _current(kind: str, field: str, member: str) -> UpdateReader:
+    """An event with the id in this member of the update."""
 
+    def read(update: JsonObject) -> Fields | None:
+        found = shapes.name(update.get(member))
+        return {"type": kind, field: found} if isinstance(found, str) else None
 
-def _model(update: JsonObject) -> Fields | None:
-    model = shapes.name(update.get("currentModelId"))
-    return {"type": "model_changed", "modelId": model} if isinstance(model, str) else None
-
-
-def _options(update: JsonObject) -> Fields:
-    return {"type": "config_options", "options": shapes.options(update.get("configOptions"))}
-
-
-def _commands(update: JsonObject) -> Fields:
-    return {"type": "commands_available", "commands": shapes.commands(update.get("availableCommands"))}
-
-
-def _usage(update: JsonObject) -> Fields:
-    return {"type": "usage", **usage_fields(update)}
+    return read
 
 
 def usage_fields(update: JsonObject) -> Fields:
@@ -261,26 +244,20 @@ def _session_info(update: JsonObject) -> Fields:
     return {"type": "session_info", **shapes.with_offer(fields)}
 
 
-def _notice(update: JsonObject) -> Fields:
-    return {
-        "type": "notice",
-        "title": shapes.text(update.get("title")),
-        "severity": shapes.one_of(shapes.SEVERITIES, "info")(update.get("severity")),
-    }
-
-
-UPDATES: dict[str, Callable[[JsonObject], Fields | None]] = {
+UPDATES: dict[str, UpdateReader] = {
     "user_message_chunk": _user_message,
-    "agent_message_chunk": _message_chunk,
-    "agent_thought_chunk": _thought_chunk,
+    "agent_message_chunk": partial(_chunk, "message_chunk"),
+    "agent_thought_chunk": partial(_chunk, "thought_chunk"),
     "tool_call": _tool_started,
     "tool_call_update": _tool_changed,
-    "plan": _plan,
-    "current_mode_update": _mode,
-    "current_model_update": _model,
-    "config_option_update": _options,
-    "available_commands_update": _commands,
-    "usage_update": _usage,
+    "plan": _list("plan_created", "entries", shapes.plan, "entries"),
+    "current_mode_update": _current("mode_changed", "modeId", "currentModeId"),
+    "current_model_update": _current("model_changed", "modelId", "currentModelId"),
+    "config_option_update": _list("config_options", "options", shapes.options, "configOptions"),
+    "available_commands_update": _list(
+        "commands_available", "commands", shapes.commands, "availableCommands"
+    ),
+    "usage_update": lambda update: {"type": "usage", **usage_fields(update)},
     "session_info_update": _session_info,
-    "notice": _notice,
+    "notice": partial(notice, "info"),
 }

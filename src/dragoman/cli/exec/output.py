@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Protocol
 
 from dragoman.cli.conversation import spoken
 from dragoman.cli.terminal.narrator import Narrator
@@ -25,28 +24,30 @@ class Outcome:
     """The session can be continued later."""
 
 
-class Output(Protocol):
-    narrator: Narrator
-
-    def message(self, line: bytes) -> None:
-        """Take a message of the protocol, as it is on the wire."""
-
-    def update(self, update: JsonObject) -> None: ...
-
-    def note(self, text: str) -> None:
-        """Show a remark to the user."""
-
-    def finish(self, outcome: Outcome) -> None: ...
-
-
-class Plain:
-    """The answer on stdout as it grows; thoughts and tool calls on stderr."""
+class Output:
+    """Shows nothing but the error at the end."""
 
     def __init__(self) -> None:
         self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
 
     def message(self, line: bytes) -> None:
-        pass
+        """Take a message of the protocol, as it is on the wire."""
+
+    def update(self, update: JsonObject) -> None:
+        """Take an update of the session."""
+
+    def note(self, text: str) -> None:
+        """Show a remark to the user."""
+
+    def finish(self, outcome: Outcome) -> None:
+        self.narrator.screen.end_line()
+        if outcome.error is not None:
+            for line in str(outcome.error.get("message")).splitlines():
+                self.narrator.screen.progress(f"dragoman: {line}", fg="red")
+
+
+class Plain(Output):
+    """The answer on stdout as it grows; thoughts and tool calls on stderr."""
 
     def update(self, update: JsonObject) -> None:
         self.narrator.tell(update)
@@ -55,26 +56,22 @@ class Plain:
         self.narrator.say(text, dim=True)
 
     def finish(self, outcome: Outcome) -> None:
-        self.narrator.screen.end_line()
-        _complain(self.narrator, outcome)
+        super().finish(outcome)
         if outcome.session_id is not None and outcome.kept:
             self.narrator.say(f"session {outcome.session_id}", dim=True)
 
 
-class Quiet:
+class Quiet(Output):
     """Only the agent's last message, on stdout: text before its last tool call is no answer.
 
     Notices of the severity `error` go to stderr: the session is not saved, or events of it are lost.
     """
 
     def __init__(self) -> None:
-        self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
+        super().__init__()
         self._parts: list[str] = []
         self._message: object = None
         self._complete = False
-
-    def message(self, line: bytes) -> None:
-        pass
 
     def update(self, update: JsonObject) -> None:
         kind = update.get("sessionUpdate")
@@ -89,30 +86,13 @@ class Quiet:
         elif kind == "notice" and update.get("severity") == "error":
             self.narrator.tell(update)
 
-    def note(self, text: str) -> None:
-        pass
-
     def finish(self, outcome: Outcome) -> None:
-        screen = self.narrator.screen
-        screen.answer("".join(self._parts))
-        screen.end_line()
-        _complain(self.narrator, outcome)
+        self.narrator.screen.answer("".join(self._parts))
+        super().finish(outcome)
 
 
-class Ndjson:
+class Ndjson(Output):
     """Every message that the client gets, one per line, and a last line with the result."""
-
-    def __init__(self) -> None:
-        self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
-
-    def message(self, line: bytes) -> None:
-        self._write(line)
-
-    def update(self, update: JsonObject) -> None:
-        pass
-
-    def note(self, text: str) -> None:
-        pass
 
     def finish(self, outcome: Outcome) -> None:
         result: JsonObject = {"type": "result", "sessionId": outcome.session_id}
@@ -120,17 +100,11 @@ class Ndjson:
             result["stopReason"] = outcome.stop_reason
         else:
             result["error"] = outcome.error
-        self._write(encode({**result, "exitCode": outcome.exit_code}))
+        self.message(encode({**result, "exitCode": outcome.exit_code}))
 
-    def _write(self, line: bytes) -> None:
+    def message(self, line: bytes) -> None:
         try:
             sys.stdout.buffer.write(line + b"\n")
             sys.stdout.buffer.flush()
         except OSError as error:
             self.narrator.screen.lost(sys.stdout, error)
-
-
-def _complain(narrator: Narrator, outcome: Outcome) -> None:
-    if outcome.error is not None:
-        for line in str(outcome.error.get("message")).splitlines():
-            narrator.screen.progress(f"dragoman: {line}", fg="red")

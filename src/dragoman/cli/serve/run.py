@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from dragoman.agents.known import KNOWN, install_hint, locate, with_command
+from dragoman.agents.known import KNOWN, install_hint, is_installed
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
 from dragoman.builtin.models.choice import ModelConfig, Models
@@ -141,8 +141,7 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
     shown: list[dict[str, object]] = []
     for name, agent in config.agents.items():
         known = KNOWN.get(name)
-        runnable = with_command(agent)
-        installed = agent.kind == "remote" or locate(runnable.command, runnable.env.get("PATH")) is not None
+        installed = is_installed(agent)
         row: dict[str, object] = {
             "name": name,
             "title": known.title if known else name,

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections import deque
 
-from dragoman.cli.compose import gateway, run_loop
+from dragoman.cli.compose import first_of, gateway, run_loop
 from dragoman.cli.conversation import Conversation, Question
 from dragoman.cli.exec.approval import ask_person
 from dragoman.cli.sessions.find import find
@@ -24,10 +24,9 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
+from dragoman.gateway.ownership.entries import RUNNING_STATES
 from dragoman.gateway.ports.store import SessionRecord
 from dragoman.wire.errors import RpcError
-
-RUNNING = frozenset({"working", "silent", "waiting_for_permission"})
 
 
 def run(given: str, config: Config, paths: Paths) -> int:
@@ -78,7 +77,7 @@ class TerminalView:
         record = self._record
         params = {"sessionId": record.id, "cwd": record.cwd, "mcpServers": []}
         loaded = await conversation.result("session/load", params)
-        self._others_turn = own_meta(loaded).get("state") in RUNNING
+        self._others_turn = own_meta(loaded).get("state") in RUNNING_STATES
         self._screen.end_line()
         if self._keyboard.terminal:
             state = str(own_meta(loaded).get("state") or "attached").replace("_", " ")
@@ -87,21 +86,12 @@ class TerminalView:
             )
         self._keyboard.on_line = self._line
         self._keyboard.start()
-        await self._until_left()
+        await first_of(self._left.wait(), self._screen.broken.wait(), conversation.closed.wait())
         self._keyboard.stop()
         if self._prompting is not None and not conversation.closed.is_set():
             self._prompting.cancel()  # the turn goes on elsewhere or ends with this process: neither is a failure
         self._screen.end_line()
         return 0
-
-    async def _until_left(self) -> None:
-        waits = [
-            asyncio.ensure_future(event.wait())
-            for event in (self._left, self._screen.broken, self._conversation.closed)
-        ]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
 
     # -- from the session
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.config.errors import ConfigError
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from dragoman.config.paths import Paths
     from dragoman.store import FileStore
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 COLOURS = {
     "working": "green",
     "waiting for permission": "yellow",
@@ -35,19 +34,8 @@ COLOURS = {
 }
 
 
-class SessionsGroup(click.Group):
-    """A group that reports an error of the store, an agent or another process as one sentence, with exit code 1."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        from dragoman.gateway.ports.agent import AgentUnavailable
-        from dragoman.gateway.ports.store import StoreError
-        from dragoman.wire.errors import RpcError
-
-        try:
-            return super().invoke(ctx)
-        except (StoreError, AgentUnavailable, RpcError) as error:
-            complain(str(error))
-            ctx.exit(1)
+class SessionsGroup(Reporting, click.Group):
+    """Reports errors of all its commands."""
 
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from dragoman.cli.conversation import Conversation
 from dragoman.cli.sessions.state import View
@@ -19,7 +20,7 @@ END_TIMEOUT = 60.0
 async def close(view: View, max_bytes: int) -> None:
     """Close the session through its owner."""
     assert view.address is not None
-    async with _Owner(view.address, max_bytes) as owner:
+    async with _owner(view.address, max_bytes) as owner:
         await owner.result("session/close", {"sessionId": view.record.id})
 
 
@@ -41,30 +42,21 @@ async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
 
 
 async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:
-    async with _Owner(address, max_bytes) as owner:
+    async with _owner(address, max_bytes) as owner:
         await owner.result("session/delete", {"sessionId": session_id})
 
 
-class _Owner:
+@asynccontextmanager
+async def _owner(address: str, max_bytes: int) -> AsyncIterator[Conversation]:
     """A conversation with the owner of a session, bounded by `END_TIMEOUT`."""
-
-    def __init__(self, address: str, max_bytes: int) -> None:
-        self._address = address
-        self._max_bytes = max_bytes
-        self._limit = asyncio.timeout(END_TIMEOUT)
-
-    async def __aenter__(self) -> Conversation:
-        await self._limit.__aenter__()
-        self._conversation = await Conversation.with_owner(self._address, self._max_bytes)
-        return self._conversation
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._conversation.hang_up()
-        try:
-            await self._limit.__aexit__(kind, error, trace)
-        except TimeoutError:
-            raise AgentUnavailable(
-                "the process that owns the session does not answer; end it, then try again"
-            ) from None
+    try:
+        async with asyncio.timeout(END_TIMEOUT):
+            conversation = await Conversation.with_owner(address, max_bytes)
+            try:
+                yield conversation
+            finally:
+                conversation.hang_up()
+    except TimeoutError:
+        raise AgentUnavailable(
+            "the process that owns the session does not answer; end it, then try again"
+        ) from None

@@ -52,10 +52,6 @@ class Several:
         self._all = list(witnesses)
 
     def turn(self, session_id: str, agent: str, meta: Mapping[str, object]) -> Observed:
-        if not self._all:
-            return UNOBSERVED
-        if len(self._all) == 1:
-            return self._all[0].turn(session_id, agent, meta)
         return _SeveralObserved([each.turn(session_id, agent, meta) for each in self._all])
 
     def start(self, agent: str) -> Observed:

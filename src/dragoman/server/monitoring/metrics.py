@@ -147,8 +147,12 @@ class Metrics:
 
     # -- Witness
 
-    def turn(self, session_id: str, agent: str, meta: Mapping[str, object]) -> _TimedTurn:
-        return _TimedTurn(self, agent)
+    def turn(self, session_id: str, agent: str, meta: Mapping[str, object]) -> _Timed:
+        def ended(seconds: float, outcome: str) -> None:
+            self.count("dragoman_turns_total", agent, outcome)
+            self.time("dragoman_turn_seconds", seconds, agent)
+
+        return _Timed(ended, lambda seconds: self.time("dragoman_first_update_seconds", seconds, agent))
 
     def start(self, agent: str) -> _Timed:
         def ended(seconds: float, outcome: str) -> None:
@@ -205,34 +209,18 @@ class _Timed:
 
     carried: Mapping[str, str] = {}
 
-    def __init__(self, ended: Callable[[float, str], None]) -> None:
+    def __init__(
+        self, ended: Callable[[float, str], None], first: Callable[[float], None] = lambda seconds: None
+    ) -> None:
         self._began = time.monotonic()
         self._ended = ended
+        self._first = first
 
     def first(self) -> None:
-        """Ignored: only turns have a first update."""
+        self._first(time.monotonic() - self._began)
 
     def end(self, outcome: str, error: str = "") -> None:
         self._ended(time.monotonic() - self._began, outcome)
-
-
-class _TimedTurn:
-    """Implements `Observed`."""
-
-    __slots__ = ("_agent", "_began", "_metrics")
-    carried: Mapping[str, str] = {}
-
-    def __init__(self, metrics: Metrics, agent: str) -> None:
-        self._metrics = metrics
-        self._agent = agent
-        self._began = time.monotonic()
-
-    def first(self) -> None:
-        self._metrics.time("dragoman_first_update_seconds", time.monotonic() - self._began, self._agent)
-
-    def end(self, outcome: str, error: str = "") -> None:
-        self._metrics.count("dragoman_turns_total", self._agent, outcome)
-        self._metrics.time("dragoman_turn_seconds", time.monotonic() - self._began, self._agent)
 
 
 def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
