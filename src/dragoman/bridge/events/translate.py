@@ -213,19 +213,9 @@ def _is_text(item: object) -> bool:
     return plain and item["type"] == "content" and block["type"] == "text" and isinstance(block["text"], str)
 
 
-def _list(kind: str, field: str, read: Callable[[object], object], member: str) -> UpdateReader:
-    """An event with the list in this member of the update."""
-    return lambda update: {"type": kind, field: read(update.get(member))}
-
-
-def _current(kind: str, field: str, member: str) -> UpdateReader:
-    """An event with the id in this member of the update."""
-
-    def read(update: JsonObject) -> Fields | None:
-        found = shapes.name(update.get(member))
-        return {"type": kind, field: found} if isinstance(found, str) else None
-
-    return read
+def _whole(fields: Fields) -> Fields | None:
+    """The fields of an event; None if a value that it needs could not be read."""
+    return None if shapes.WRONG in fields.values() else fields
 
 
 def usage_fields(update: JsonObject) -> Fields:
@@ -250,13 +240,21 @@ UPDATES: dict[str, UpdateReader] = {
     "agent_thought_chunk": partial(_chunk, "thought_chunk"),
     "tool_call": _tool_started,
     "tool_call_update": _tool_changed,
-    "plan": _list("plan_created", "entries", shapes.plan, "entries"),
-    "current_mode_update": _current("mode_changed", "modeId", "currentModeId"),
-    "current_model_update": _current("model_changed", "modelId", "currentModelId"),
-    "config_option_update": _list("config_options", "options", shapes.options, "configOptions"),
-    "available_commands_update": _list(
-        "commands_available", "commands", shapes.commands, "availableCommands"
+    "plan": lambda update: {"type": "plan_created", "entries": shapes.plan(update.get("entries"))},
+    "current_mode_update": lambda update: _whole(
+        {"type": "mode_changed", "modeId": shapes.name(update.get("currentModeId"))}
     ),
+    "current_model_update": lambda update: _whole(
+        {"type": "model_changed", "modelId": shapes.name(update.get("currentModelId"))}
+    ),
+    "config_option_update": lambda update: {
+        "type": "config_options",
+        "options": shapes.options(update.get("configOptions")),
+    },
+    "available_commands_update": lambda update: {
+        "type": "commands_available",
+        "commands": shapes.commands(update.get("availableCommands")),
+    },
     "usage_update": lambda update: {"type": "usage", **usage_fields(update)},
     "session_info_update": _session_info,
     "notice": partial(notice, "info"),
