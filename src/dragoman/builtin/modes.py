@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Effect = Literal["read", "note", "write", "execute", "fetch", "external", "export"]
 """What a tool does: reads, changes the agent's own state such as the plan, changes files, runs programs, uses the
@@ -27,6 +27,16 @@ class Mode:
     """Part of the model's instructions, so that it does not try what the mode denies."""
 
 
+def _verdicts(*, ask: Sequence[Effect], allow: Sequence[Effect] = ()) -> Mapping[Effect, Verdict]:
+    """Reading and notes are allowed in every mode; what is not named is denied."""
+    always: Sequence[Effect] = ("read", "note")
+    return {
+        **dict.fromkeys(get_args(Effect), "deny"),
+        **dict.fromkeys(ask, "ask"),
+        **dict.fromkeys((*always, *allow), "allow"),
+    }
+
+
 MODES: dict[str, Mode] = {
     mode.id: mode
     for mode in (
@@ -34,44 +44,20 @@ MODES: dict[str, Mode] = {
             "full",
             "Full Access",
             "All tools available; changes and commands ask first",
-            {
-                "read": "allow",
-                "note": "allow",
-                "write": "ask",
-                "execute": "ask",
-                "fetch": "ask",
-                "external": "ask",
-                "export": "deny",
-            },
+            _verdicts(ask=("write", "execute", "fetch", "external")),
         ),
         Mode(
             "read-only",
             "Read-Only",
             "No local writes or execution",
-            {
-                "read": "allow",
-                "note": "allow",
-                "write": "deny",
-                "execute": "deny",
-                "fetch": "ask",
-                "external": "deny",
-                "export": "deny",
-            },
+            _verdicts(ask=("fetch",)),
             guidance="You can read and search, but not change files or run commands.",
         ),
         Mode(
             "safe",
             "Safe Mode",
             "Excludes potentially dangerous tools: no commands, no network, edits ask first",
-            {
-                "read": "allow",
-                "note": "allow",
-                "write": "ask",
-                "execute": "deny",
-                "fetch": "deny",
-                "external": "deny",
-                "export": "deny",
-            },
+            _verdicts(ask=("write",)),
             guidance="You cannot run commands or reach the network; edits are shown to the user first.",
         ),
         Mode(
@@ -79,15 +65,7 @@ MODES: dict[str, Mode] = {
             "Sandbox Mode",
             "Disables local file and shell tools: they, and `sandbox_*`, work in a box without network, and nothing "
             "asks; /apply takes changes over",
-            {
-                "read": "allow",
-                "note": "allow",
-                "write": "allow",
-                "execute": "allow",
-                "fetch": "deny",
-                "external": "deny",
-                "export": "ask",
-            },
+            _verdicts(allow=("write", "execute"), ask=("export",)),
             boxed=True,
             guidance="Your tools for files and commands (also under the names `sandbox_...`) work in a box: a copy of "
             "this workspace, without network. The user's files change only when they let `apply` take yours over.",
@@ -96,15 +74,7 @@ MODES: dict[str, Mode] = {
             "plan",
             "Plan",
             "Reads, thinks and writes a plan; changes nothing",
-            {
-                "read": "allow",
-                "note": "allow",
-                "write": "deny",
-                "execute": "deny",
-                "fetch": "ask",
-                "external": "deny",
-                "export": "deny",
-            },
+            _verdicts(ask=("fetch",)),
             guidance="Investigate, then record a plan with the `plan` tool and stop. Change nothing.",
         ),
     )
