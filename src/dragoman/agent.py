@@ -86,7 +86,7 @@ class PlainAgent(AcpServer):
         self._sessions: dict[str, _Session] = {}
         self.methods = {
             "initialize": self._initialize,
-            "authenticate": self._authenticate,
+            "authenticate": self.authenticate,
             "session/new": self._new,
             "session/close": self._close,
             "session/cancel": self._cancel,
@@ -100,9 +100,6 @@ class PlainAgent(AcpServer):
     def failure(self, error: Exception) -> RpcError:
         """The answer to a prompt for which the user's code failed."""
         return internal(f"The agent failed: {type(error).__name__}: {error}", "agent_failed")
-
-    async def _authenticate(self, params: Json) -> Json:
-        return {}
 
     async def _initialize(self, params: Json) -> Json:
         self.client.capabilities = params.get("clientCapabilities") or {}

@@ -31,6 +31,10 @@ class AcpServer(Receiver):
         self.left = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    async def authenticate(self, params: JsonObject) -> JsonObject:
+        """Does nothing: these agents have no login."""
+        return {}
+
     def failure(self, error: Exception) -> RpcError:
         """The answer to a request whose handler failed."""
         return internal("Internal error in the agent; its log has the details")

@@ -56,7 +56,7 @@ class Server(AcpServer):
         self._sessions: Sessions | None = None
         self._initialized = False
         self.methods = {
-            "authenticate": self._authenticate,
+            "authenticate": self.authenticate,
             "session/new": self._new,
             "session/load": self._load,
             "session/resume": self._resume,
@@ -118,9 +118,6 @@ class Server(AcpServer):
 
             self._sessions = Sessions.open(self.client, self._config, self._state)
         return self._sessions
-
-    async def _authenticate(self, params: Json) -> Json:
-        return {}
 
     async def _new(self, params: Json) -> Json:
         cwd, roots = _folders(params)

@@ -56,7 +56,7 @@ class Files:
             self._roots.place(wanted.path) as place,
             os.fdopen(place.open(os.O_RDONLY), "rb") as file,
         ):
-            _skip_lines(file, (wanted.line or 1) - 1)
+            skip_lines(file, (wanted.line or 1) - 1)
             data = _take_lines(file, wanted.limit)
         if len(data) > MAX_ANSWER_BYTES:
             raise _too_large(wanted.path)
@@ -70,7 +70,8 @@ class Files:
         return message.EMPTY
 
 
-def _skip_lines(file: BinaryIO, count: int) -> None:
+def skip_lines(file: BinaryIO, count: int) -> None:
+    """Skip `count` lines without holding them in memory."""
     while count > 0 and (chunk := file.read(_CHUNK)):
         found = chunk.count(b"\n")
         if found >= count:

@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import ToolError
-from dragoman.services.files import Files
+from dragoman.services.files import Files, skip_lines
 from dragoman.services.roots import Roots
 from dragoman.wire.errors import NOT_FOUND, RpcError
 
@@ -27,7 +27,6 @@ MAX_TEXT_BYTES = 10 * 1024 * 1024
 _PROBE_BYTES = 8192
 """How much of a file is looked at to tell text from binary."""
 
-_CHUNK = 1024 * 1024
 
 _T = TypeVar("_T")
 
@@ -203,7 +202,7 @@ class Workspace:
 
     def _read_part(self, path: str, line: int, limit: int | None) -> Text:
         with self._roots.place(path) as place, os.fdopen(place.open(os.O_RDONLY), "rb") as file:
-            _skip_lines(file.read, lambda back: file.seek(-back, os.SEEK_CUR), line - 1)
+            skip_lines(file, line - 1)
             taken = bytearray()
             count = 0
             while (limit is None or count < limit) and len(taken) < MAX_TEXT_BYTES:
@@ -222,20 +221,6 @@ class Workspace:
                 path = str(arguments[0]) if arguments else ""
                 raise FileNotFoundError(f"There is no file {self.show(path)}.") from error
             raise _tool_error(error) from error
-
-
-def _skip_lines(read: Callable[[int], bytes], back: Callable[[int], object], count: int) -> None:
-    """Skip `count` lines without holding them in memory."""
-    while count > 0 and (chunk := read(_CHUNK)):
-        found = chunk.count(b"\n")
-        if found < count:
-            count -= found
-            continue
-        position = 0
-        for _ in range(count):
-            position = chunk.index(b"\n", position) + 1
-        back(len(chunk) - position)
-        return
 
 
 def _tool_error(error: RpcError) -> ToolError:

@@ -21,6 +21,7 @@ from mcp.types import Tool as ServerTool
 from dragoman.builtin.errors import ToolError
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Scope, Tool, text_content
+from dragoman.wire.json_types import named_values
 
 log = logging.getLogger(__name__)
 
@@ -152,16 +153,20 @@ async def _stdio(server: Json, cwd: str, stack: AsyncExitStack) -> Any:
     if not isinstance(server.get("command"), str):
         raise ToolError("it has no command")
     args = [str(arg) for arg in server.get("args") or []]
-    return StdioServerParameters(command=server["command"], args=args, env=_pairs(server.get("env")), cwd=cwd)
+    return StdioServerParameters(
+        command=server["command"], args=args, env=named_values(server.get("env")), cwd=cwd
+    )
 
 
 async def _http(server: Json, cwd: str, stack: AsyncExitStack) -> Any:
-    client = await stack.enter_async_context(create_mcp_http_client(headers=_pairs(server.get("headers"))))
+    client = await stack.enter_async_context(
+        create_mcp_http_client(headers=named_values(server.get("headers")))
+    )
     return streamable_http_client(str(server.get("url")), http_client=client)
 
 
 async def _sse(server: Json, cwd: str, stack: AsyncExitStack) -> Any:
-    return sse_client(str(server.get("url")), headers=_pairs(server.get("headers")))
+    return sse_client(str(server.get("url")), headers=named_values(server.get("headers")))
 
 
 _TRANSPORTS: Mapping[str, Callable[[Json, str, AsyncExitStack], Any]] = {
@@ -169,12 +174,6 @@ _TRANSPORTS: Mapping[str, Callable[[Json, str, AsyncExitStack], Any]] = {
     "http": _http,
     "sse": _sse,
 }
-
-
-def _pairs(listed: object) -> dict[str, str]:
-    """The environment or headers as a dict; ACP lists them as `{name, value}`."""
-    pairs = [pair for pair in listed if isinstance(pair, dict)] if isinstance(listed, list) else []
-    return {str(pair.get("name")): str(pair.get("value")) for pair in pairs}
 
 
 def _result(answer: Any) -> Result:
