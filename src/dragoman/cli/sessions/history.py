@@ -11,7 +11,7 @@ from dragoman.cli.conversation import text_of
 from dragoman.cli.terminal.narrator import describe_tool
 from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.delivery import events
-from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
+from dragoman.gateway.delivery.transcript import read_update
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.wire.errors import Malformed
@@ -85,16 +85,12 @@ class History:
 
 
 async def read_history(store: Store, session_id: str) -> History:
-    """Read the journal page by page: a long one is never in memory as a whole."""
     history = History()
-    position = 0
-    while rows := await store.read(session_id, position, READ_BYTES):
-        for row in rows:
-            if row.damaged:
-                _note_lost(history, row)
-            for seq, event in enumerate(row.events(), row.first_seq):
-                _note(history, seq, row.ts, event)
-            position = row.last_seq
+    async for row in events.rows(store, session_id):
+        if row.damaged:
+            _note_lost(history, row)
+        for seq, event in enumerate(row.events(), row.first_seq):
+            _note(history, seq, row.ts, event)
     return history
 
 

@@ -14,7 +14,7 @@ from dragoman.cli.terminal.narrator import Narrator, describe_tool
 from dragoman.cli.terminal.screen import Screen
 from dragoman.config.paths import Paths
 from dragoman.gateway.delivery import events
-from dragoman.gateway.delivery.transcript import READ_BYTES, read_update
+from dragoman.gateway.delivery.transcript import read_update
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import SessionRecord, Store
 
@@ -62,13 +62,12 @@ class Watch:
         return record is not None and bool(await self._store.holders([record]))
 
     async def _read(self) -> None:
-        while rows := await self._store.read(self._record.id, self._position, READ_BYTES):
-            for row in rows:
-                if row.damaged:
-                    self._narrator.say(f"! {events.lost_notice(row.first_seq, row.last_seq)}", fg="red")
-                for event in row.events():
-                    self._show(event)
-                self._position = row.last_seq
+        async for row in events.rows(self._store, self._record.id, self._position):
+            if row.damaged:
+                self._narrator.say(f"! {events.lost_notice(row.first_seq, row.last_seq)}", fg="red")
+            for event in row.events():
+                self._show(event)
+            self._position = row.last_seq
 
     def _show(self, event: bytes) -> None:
         if event[0] in events.SHOWN:

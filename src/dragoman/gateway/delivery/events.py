@@ -11,8 +11,14 @@ Updates are stored exactly as clients get them, so that a replay is a copy.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.ports.store import Row, Store
 from dragoman.gateway.rewriting.updates import HISTORY_KINDS
+
+READ_BYTES = 1024 * 1024
+"""Bytes of a journal that are read at once."""
 
 HISTORY = b"U"
 PROMPT = b"P"
@@ -87,3 +93,11 @@ def unkept_notice(unkept: JsonObject) -> str:
 
 def read_record(event: bytes) -> JsonObject:
     return decode_object(event[1:])
+
+
+async def rows(store: Store, session_id: str, after: int = 0) -> AsyncIterator[Row]:
+    """A journal from the event after `after` to its end, read in pieces: a long one is never in memory as a whole."""
+    while found := await store.read(session_id, after, READ_BYTES):
+        for row in found:
+            yield row
+        after = found[-1].last_seq

@@ -30,19 +30,13 @@ async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]
     """
     facts = {key: value for key, value in msgspec.to_builtins(record).items() if key not in OF_THIS_MACHINE}
     yield encode({"type": "session", **facts}) + b"\n"
-    position = 0
-    while rows := await store.read(record.id, position, transcript.READ_BYTES):
-        for row in rows:
-            if row.damaged:
-                yield b'{"seq":%d,"time":null,"type":"events_lost","firstSeq":%d}\n' % (
-                    row.last_seq,
-                    row.first_seq,
-                )
-                position = row.last_seq
-                continue
-            time = timestamp(row.ts).encode()
-            yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
-            position = row.last_seq
+    async for row in events.rows(store, record.id):
+        if row.damaged:
+            lost = b'{"seq":%d,"time":null,"type":"events_lost","firstSeq":%d}\n'
+            yield lost % (row.last_seq, row.first_seq)
+            continue
+        time = timestamp(row.ts).encode()
+        yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
 
 
 def _line(seq: int, time: bytes, event: bytes) -> bytes:

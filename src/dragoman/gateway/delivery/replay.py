@@ -16,7 +16,6 @@ from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params
 from dragoman.wire.message import ABSENT
 
-READ_BYTES = 1024 * 1024
 NOTHING = Raw(message.EMPTY)
 
 
@@ -202,12 +201,9 @@ async def terminal_outputs(store: Store, session_id: str) -> dict[str, str]:
 
 async def records(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
     """The records of a journal, oldest first; a record of kind `LOST` replaces damaged or missing events."""
-    position = 0
-    while rows := await store.read(session_id, position, READ_BYTES):
-        for row in rows:
-            if row.damaged:
-                yield {"dragoman": LOST, "title": events.lost_notice(row.first_seq, row.last_seq)}
-            for event in row.events():
-                if event[:1] == events.RECORD:
-                    yield events.read_record(event)
-            position = row.last_seq
+    async for row in events.rows(store, session_id):
+        if row.damaged:
+            yield {"dragoman": LOST, "title": events.lost_notice(row.first_seq, row.last_seq)}
+        for event in row.events():
+            if event[:1] == events.RECORD:
+                yield events.read_record(event)

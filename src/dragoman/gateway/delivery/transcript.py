@@ -17,7 +17,6 @@ from dragoman.wire.errors import Malformed
 RECAP_BYTES = 100_000
 """Length of a recap: the end of the conversation, well below any model's context window."""
 RECAP_BEGINS = "This conversation began in an earlier session"
-READ_BYTES = 1024 * 1024
 RECENT_EVENTS = 1000
 OUTPUT_LINES = 500
 """Most lines of one tool call's output in Markdown."""
@@ -79,11 +78,7 @@ async def last_answer(store: Store, session_id: str) -> str | None:
 
 async def lost_notice(store: Store, session_id: str) -> str | None:
     """A sentence about the events that are damaged or missing in the whole journal; None if there are none."""
-    lost: list[Row] = []
-    position = 0
-    while rows := await store.read(session_id, position, READ_BYTES):
-        lost.extend(row for row in rows if row.damaged)
-        position = rows[-1].last_seq
+    lost = [row async for row in events.rows(store, session_id) if row.damaged]
     if not lost:
         return None
     first, last = lost[0].first_seq, lost[-1].last_seq
@@ -154,12 +149,9 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
 
 async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
     """The updates with their tags; lost events have the tag `_LOST_TAG` and a sentence as title."""
-    position = 0
-    while rows := await store.read(session_id, position, READ_BYTES):
-        for row in rows:
-            for tagged in _shown(row):
-                yield tagged
-            position = row.last_seq
+    async for row in events.rows(store, session_id):
+        for tagged in _shown(row):
+            yield tagged
 
 
 def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
