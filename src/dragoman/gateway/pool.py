@@ -20,6 +20,7 @@ from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +119,13 @@ class Pool:
             else:
                 self._shared.pop(key, None)  # the agent has died: try again
         raise agent.gone_error()
+
+    async def take_for(self, session: Session, client: Client, *, returning: bool = True) -> AgentConnection:
+        """The agent for a session that exists already."""
+        sandbox = session.entry.sandbox
+        return await self.take(
+            client, session.agent_name, session.cwd, session.workspace, sandbox, returning=returning
+        )
 
     async def borrow(self, client: Client, name: str) -> AgentConnection:
         """An agent for a request that belongs to no session: any running one, else one started ahead."""

@@ -76,14 +76,7 @@ class Adoption(SharedLoad):
 
     async def _journal_replay(self) -> int | None:
         session = self._session
-        agent = await self._gateway.pool.take(
-            self.client,
-            session.agent_name,
-            session.cwd,
-            session.workspace,
-            session.entry.sandbox,
-            returning=True,
-        )
+        agent = await self._gateway.pool.take_for(session, self.client)
         if not agent.capabilities.load:  # the agent is restarted by other means, without its history
             self._gateway.pool.reap(agent)
             return self._journal.delivered

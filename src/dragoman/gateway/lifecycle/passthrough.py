@@ -131,7 +131,9 @@ async def _from_agent(
     """Load or resume at the agent, one client at a time: the first starts the agent, the others use the same."""
     feed = _feed(session)
     async with feed.replaying:
-        began_with = None if session.agent is not None else await _take_agent(client, session)
+        began_with = (
+            None if session.agent is not None else await client.gateway.pool.take_for(session, client)
+        )
         agent = began_with or session.binding.require()
         was_attached = session.id in client.attachments
         attachment: Attachment | None = None
@@ -153,12 +155,6 @@ async def _from_agent(
                 client, session, feed, attachment, was_attached=was_attached, began_with=began_with
             )
             request.answer(reply_for_client(reply, session.agent_session_id, session.id))
-
-
-async def _take_agent(client: ClientConnection, session: Session) -> AgentConnection:
-    return await client.gateway.pool.take(
-        client, session.agent_name, session.cwd, session.workspace, session.entry.sandbox, returning=True
-    )
 
 
 async def _replay(

@@ -112,14 +112,7 @@ async def _once(gateway: Registry, session: Session, client: Client) -> JsonObje
     await takeover.take_over(gateway, session, client)
     if session.follows:  # another process became the owner first, and has or restarts the agent
         return {**session.options.result, "_meta": {"dragoman": {"revived": "live"}}}
-    agent = await gateway.pool.take(
-        client,
-        session.agent_name,
-        session.cwd,
-        session.workspace,
-        session.entry.sandbox,
-        returning=bool(session.agent_session_id),
-    )
+    agent = await gateway.pool.take_for(session, client, returning=bool(session.agent_session_id))
     try:
         rung, result = await _climb(gateway, session, agent)
         session.binding.check_open()

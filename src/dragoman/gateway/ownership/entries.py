@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from dragoman.gateway.delivery import transcript
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import Owner, SessionRecord, Store, StoreError
 
 log = logging.getLogger(__name__)
@@ -97,26 +97,10 @@ async def _last_state(store: Store, record: SessionRecord) -> str:
 
 def entry_of(record: SessionRecord, owner: Owner | None, me: Owner) -> SessionEntry:
     state = record.state if owner is not None or record.state not in RUNNING_STATES else "interrupted"
-    info = record.extra.get("info")
-    return SessionEntry(
-        id=record.id,
-        agent=record.agent,
-        cwd=record.cwd,
-        agent_session_id=record.agent_session_id,
-        title=record.title,
-        updated_at=record.updated_at,
-        state=state,
-        live=owner is not None and owner.id != me.id,
-        additional_directories=record.additional_directories,
-        created_at=record.created_at,
-        workspace=record.workspace,
-        sandbox=record.sandbox,
-        first_seq=record.first_seq,
-        last_seq=record.last_seq,
-        epoch=record.epoch,
-        extra=record.extra,
-        info=info if isinstance(info, dict) else {},
-    )
+    entry = msgspec.convert(record, SessionEntry, from_attributes=True)
+    entry.state, entry.live = state, owner is not None and owner.id != me.id
+    entry.info = as_object(record.extra.get("info"))
+    return entry
 
 
 def read_info(info: JsonObject) -> tuple[str | None, str | None, JsonObject]:
