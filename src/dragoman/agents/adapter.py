@@ -20,7 +20,7 @@ import msgspec
 from dragoman.agents.process import AcpAgent
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.call import call
-from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.link import LinkHandler, Unpaused
 from dragoman.rpc.peer import Peer, Receiver
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
@@ -227,8 +227,10 @@ class AdapterHandle(Receiver):
         self._handler.link_closed(reason)
 
 
-class _Upwards:
-    """The link on which the adapter's peer sends to the gateway."""
+class _Upwards(Unpaused):
+    """The link on which the adapter's peer sends to the gateway, which sends little."""
+
+    backlog = 0
 
     def __init__(self, handle: AdapterHandle) -> None:
         self._handle = handle
@@ -236,18 +238,8 @@ class _Upwards:
     def send(self, message: bytes) -> None:
         self._handle.deliver(message)
 
-    def pause(self) -> None:
-        """Does nothing: the gateway sends little, so it is always read."""
-
-    def resume(self) -> None:
-        """See `pause`."""
-
     def close(self) -> None:
         self._handle.close()
-
-    @property
-    def backlog(self) -> int:
-        return 0
 
 
 def _object(raw: bytes) -> JsonObject:

@@ -16,13 +16,14 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.rpc.link import Unpaused
 from dragoman.rpc.peer import Peer, Receiver
 from dragoman.rpc.request import OnReply, Reply
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, RpcError, internal
 
 
-class GatewayClient(Receiver):
+class GatewayClient(Unpaused, Receiver):
     """`Receiver` of the gateway's messages, and the `Link` that it sends them on.
 
     A subclass that is a `JournalLink` is sent journals instead of updates, one that is a `SplitLink` has a stream for
@@ -101,12 +102,6 @@ class GatewayClient(Receiver):
     def send_all(self, messages: list[bytes]) -> None:
         self.peer.link_messages([*messages])
 
-    def pause(self) -> None:
-        """Nothing to pause: this client reads no stream."""
-
-    def resume(self) -> None:
-        pass
-
     def close(self) -> None:
         if not self.peer.closed:
             self.peer.link_closed(None)
@@ -118,7 +113,7 @@ class GatewayClient(Receiver):
         return internal("Dragoman is shutting down", "shutdown")
 
 
-class _ToGateway:
+class _ToGateway(Unpaused):
     """Implements `Link`."""
 
     backlog = 0
@@ -137,12 +132,6 @@ class _ToGateway:
 
     def _deliver(self) -> None:
         self._peer.link_messages([self._waiting.popleft()])
-
-    def pause(self) -> None:
-        pass
-
-    def resume(self) -> None:
-        pass
 
     def close(self) -> None:
         self._loop.call_soon(self._peer.link_closed, None)

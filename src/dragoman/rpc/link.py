@@ -99,6 +99,16 @@ class JournalLink(Protocol):
     def journal_sink(self, session_id: str) -> JournalSink: ...
 
 
+class Unpaused:
+    """The part of a `Link` whose messages are handled as they come: there is nothing to pause."""
+
+    def pause(self) -> None:
+        """Does nothing."""
+
+    def resume(self) -> None:
+        """Does nothing."""
+
+
 class LinkHandler(Protocol):
     """Receives the messages of a link; all calls come from the event loop, one at a time.
 

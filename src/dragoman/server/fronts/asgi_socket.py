@@ -11,6 +11,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable
 
+from dragoman.rpc.link import Unpaused
 from dragoman.rpc.turn_budget import turn_budget
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send, header_bytes
@@ -32,7 +33,7 @@ HELD_COST = 64
 """Bytes that are counted for each held message in addition to its length."""
 
 
-class AsgiSocket:
+class AsgiSocket(Unpaused):
     """Implements `Link`."""
 
     def __init__(
@@ -77,12 +78,6 @@ class AsgiSocket:
             self._queue.append(message)
             self._changed(len(message))
             self._wake.set()
-
-    def pause(self) -> None:
-        """Nothing to pause: each message is handled when it arrives."""
-
-    def resume(self) -> None:
-        pass
 
     def close(self) -> None:
         self.close_with(RESTART if self._restarting() else NORMAL)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from dragoman.gateway.client import ClientConnection
+from dragoman.rpc.link import Unpaused
 from dragoman.server import limits
 from dragoman.server.fronts.event_stream import EventStream
 from dragoman.server.listen.token_shares import TokenShares
@@ -18,7 +19,7 @@ SWEEP = 30.0
 """Seconds between checks for idle connections."""
 
 
-class HttpLink:
+class HttpLink(Unpaused):
     """A `Link` without `send`, which subclasses define."""
 
     def __init__(self, client: ClientConnection, on_end: Callable[[], None]) -> None:
@@ -45,12 +46,6 @@ class HttpLink:
     def idle(self) -> bool:
         reading = any(stream.occupied for stream in self.streams())
         return not reading and self._loop.time() - self._last_use > self.patience
-
-    def pause(self) -> None:
-        """Nothing to pause: each POST is read as a whole."""
-
-    def resume(self) -> None:
-        pass
 
     def close(self) -> None:
         """End every stream once it is read, and close the connection."""
