@@ -150,10 +150,8 @@ class ClaudeAgent(NativeAgent[Session]):
 
     # -- called by sessions
 
-    def changed(self, session: Session, *options: str) -> None:
-        self.tell_options(session, *options)
-
     def opened(self, initialized: JsonObject) -> None:
+        """`claude` answered `initialize`."""
         self._offer.keep(initialized)
 
     def unopened(self, session: Session) -> None:

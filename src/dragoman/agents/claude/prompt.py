@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.wire.json_types import JsonObject, named_values, objects
+from dragoman.agents.native.prompt import words
+from dragoman.wire.json_types import JsonObject, as_object, named_values, objects
 
 
 def user_line(session_id: str, blocks: object) -> JsonObject:
@@ -20,12 +21,14 @@ def _block(block: JsonObject) -> JsonObject:
     kind = block.get("type")
     if kind == "image":
         return _image(block)
-    if kind == "resource_link":
-        return _text(f"[@{block.get('name') or block.get('uri')}]({block.get('uri')})")
-    if kind == "resource":
-        resource = block.get("resource")
-        return _resource(resource if isinstance(resource, dict) else {})
-    return _text(str(block.get("text", "")))
+    resource = as_object(block.get("resource"))
+    mime = str(resource.get("mimeType") or "")
+    if kind == "resource" and "text" not in resource and mime.startswith("image/"):
+        return _image({"data": resource.get("blob"), "mimeType": mime})
+    if kind == "resource" and "text" not in resource and mime == "application/pdf":
+        source = {"type": "base64", "media_type": mime, "data": resource.get("blob")}
+        return {"type": "document", "source": source}
+    return {"type": "text", "text": words(block)}
 
 
 def _image(block: JsonObject) -> JsonObject:
@@ -34,22 +37,6 @@ def _image(block: JsonObject) -> JsonObject:
     else:
         source = {"type": "url", "url": block.get("uri")}
     return {"type": "image", "source": source}
-
-
-def _resource(resource: JsonObject) -> JsonObject:
-    uri, mime = resource.get("uri"), str(resource.get("mimeType") or "")
-    if "text" in resource:
-        return _text(f'<context ref="{uri}">\n{resource["text"]}\n</context>')
-    if mime.startswith("image/"):
-        return _image({"data": resource.get("blob"), "mimeType": mime})
-    if mime == "application/pdf":
-        source = {"type": "base64", "media_type": mime, "data": resource.get("blob")}
-        return {"type": "document", "source": source}
-    return _text(f"[@{uri}]({uri})")
-
-
-def _text(text: str) -> JsonObject:
-    return {"type": "text", "text": text}
 
 
 def mcp_servers(servers: object) -> JsonObject:

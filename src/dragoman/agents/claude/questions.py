@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from dragoman.agents.adapter import Upstream
 from dragoman.agents.claude import permission, tools
-from dragoman.agents.claude.control import Control
-from dragoman.agents.claude.stream import Stream
 from dragoman.agents.native.permission import ask
 from dragoman.wire.json_types import JsonObject, as_object, objects
 
-
-class Asking(Protocol):
-    """The parts of a session that its questions use."""
-
-    control: Control
-    stream: Stream
-
-    def tell(self, update: JsonObject) -> None: ...
+if TYPE_CHECKING:
+    from dragoman.agents.claude.session import Session
 
 
 class Questions:
     """The open questions of one session, each in a task of its own."""
 
-    def __init__(self, session_id: str, handle: Upstream, session: Asking) -> None:
+    def __init__(self, session_id: str, handle: Upstream, session: Session) -> None:
         self._session_id = session_id
         self._handle = handle
         self._session = session

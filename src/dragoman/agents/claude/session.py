@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,6 +24,9 @@ from dragoman.wire.errors import RpcError, internal, invalid_request, session_no
 from dragoman.wire.framing import Frame
 from dragoman.wire.json_types import JsonObject, as_object
 
+if TYPE_CHECKING:
+    from dragoman.agents.claude.agent import ClaudeAgent
+
 log = logging.getLogger(__name__)
 
 FLAGS = (
@@ -40,22 +43,6 @@ NEXT_STEP = "Correct its settings (CLAUDE_CONFIG_DIR or ~/.claude, settings.json
 SETTINGS = {"mode": "set_permission_mode", "model": "set_model", "effort": "apply_flag_settings"}
 
 
-class SessionCallbacks(Protocol):
-    """Callbacks of a session to the adapter."""
-
-    def changed(self, session: Session, *options: str) -> None:
-        """`claude` changed these options by itself."""
-
-    def opened(self, initialized: JsonObject) -> None:
-        """`claude` answered `initialize`."""
-
-    def unopened(self, session: Session) -> None:
-        """`claude` did not start, after the client already got its session."""
-
-    def lost(self, session: Session, end: AgentEnd) -> None:
-        """The session's process has ended."""
-
-
 class Session(LinkHandler):
     """Implements `Conversation`; reads the lines of its process."""
 
@@ -63,7 +50,7 @@ class Session(LinkHandler):
         self,
         id: str,
         handle: Upstream,
-        owner: SessionCallbacks,
+        owner: ClaudeAgent,
         *,
         bypass: bool = False,
         mode: str = options.DEFAULT,
@@ -160,7 +147,7 @@ class Session(LinkHandler):
             self._owner.unopened(self)
             return
         if self.options.models != told:
-            self._owner.changed(self, "model")
+            self._owner.tell_options(self, "model")
         self.tell_commands()
 
     async def _opened(self) -> None:
@@ -322,13 +309,13 @@ class Session(LinkHandler):
     def _initialized(self, line: JsonObject) -> None:
         self._status(line)
         if self.options.saw_model(str(line.get("model"))):
-            self._owner.changed(self, "model")
+            self._owner.tell_options(self, "model")
 
     def _status(self, line: JsonObject) -> None:
         mode = line.get("permissionMode")
         if isinstance(mode, str) and mode in options.MODES and mode != self.options.mode:
             self.options.current["mode"] = mode
-            self._owner.changed(self, "mode")
+            self._owner.tell_options(self, "mode")
 
     def _retries(self, line: JsonObject) -> None:
         """Report that claude retries a request, so that the user knows why it is silent."""

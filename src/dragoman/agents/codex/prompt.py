@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.wire.json_types import JsonObject, as_object, named_values, objects
+from dragoman.agents.native.prompt import words
+from dragoman.wire.json_types import JsonObject, named_values, objects
 
 
 def user_input(blocks: object) -> list[JsonObject]:
@@ -16,21 +17,7 @@ def _block(block: JsonObject) -> JsonObject:
     if kind == "image":
         data = f"data:{block.get('mimeType')};base64,{block.get('data')}"
         return {"type": "image", "url": data if block.get("data") else block.get("uri")}
-    if kind == "resource_link":
-        return _text(f"[@{block.get('name') or block.get('uri')}]({block.get('uri')})")
-    if kind == "resource":
-        resource = as_object(block.get("resource"))
-        uri = resource.get("uri")
-        return _text(
-            f'<context ref="{uri}">\n{resource["text"]}\n</context>'
-            if "text" in resource
-            else f"[@{uri}]({uri})"
-        )
-    return _text(str(block.get("text", "")))
-
-
-def _text(text: str) -> JsonObject:
-    return {"type": "text", "text": text, "text_elements": []}
+    return {"type": "text", "text": words(block), "text_elements": []}
 
 
 def thread_config(servers: object, folders: Sequence[str] = ()) -> JsonObject:
