@@ -147,9 +147,11 @@ def _custody_records(paths: Paths) -> Path | None:
 
 def _followers_folder(paths: Paths) -> Path:
     try:
-        return paths.ensure(paths.runtime_dir / "followers")
+        folder = paths.ensure(paths.runtime_dir / "followers")
     except ConfigError as error:
         raise OSError(str(error)) from error
+    machine.sweep_sockets(folder)
+    return folder
 
 
 def open_traces(config: Config) -> list[Traces]:

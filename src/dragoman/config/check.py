@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config
@@ -20,29 +19,24 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MEMORY = re.compile(r"\d+[kmgt]?b?", re.IGNORECASE)
 _SECRET = re.compile(r"(env|file|keyring):.+")
 
-_AGENT_NEEDS: dict[str, Callable[[AgentConfig], tuple[str, object]]] = {
-    "acp": lambda agent: ("command", agent.command),
-    "claude": lambda agent: ("command", agent.command),
-    "codex": lambda agent: ("command", agent.command),
-    "remote": lambda agent: ("url", agent.url),
-    "python": lambda agent: ("entry", agent.entry),
+_NEEDS = {
+    AgentConfig: {
+        "acp": "command",
+        "claude": "command",
+        "codex": "command",
+        "remote": "url",
+        "python": "entry",
+    },
+    SandboxConfig: {"podman": "image", "docker": "image", "ssh": "host", "command": "command"},
 }
-_SANDBOX_NEEDS: dict[str, Callable[[SandboxConfig], tuple[str, object]]] = {
-    "podman": lambda box: ("image", box.image),
-    "docker": lambda box: ("image", box.image),
-    "ssh": lambda box: ("host", box.host),
-    "command": lambda box: ("command", box.command),
-}
+"""The key that each kind of agent and sandbox needs."""
 
 
-class Blame(Protocol):
-    """Returns the origin of a key: a file, a variable or an option."""
+def check(config: Config, blame: Callable[..., str], any_agent: bool = False) -> None:
+    """Raise `ConfigError` with one line per inconsistency, which begins with the origin of a key, by `blame`.
 
-    def __call__(self, *path: str) -> str: ...
-
-
-def check(config: Config, blame: Blame, any_agent: bool = False) -> None:
-    """Raise `ConfigError` with one line per inconsistency; `any_agent` accepts unknown agent names."""
+    `any_agent` accepts unknown agent names.
+    """
     found: list[str] = []
 
     def complain(path: tuple[str, ...], text: str) -> None:
@@ -82,22 +76,29 @@ def _check_agent(name: str, agent: AgentConfig, config: Config, complain: _Compl
     path = ("agents", name)
     if name in RESERVED_NAMES:
         complain(path, f"the name is reserved, as are {', '.join(sorted(RESERVED_NAMES - {name}))}")
-    elif not _NAME.fullmatch(name):
-        complain(path, "a name has letters, digits, - and _ only")
-    if (needs := _AGENT_NEEDS.get(agent.kind)) is not None:
-        key, value = needs(agent)
-        if not value or value == [""]:
-            complain((*path, key), f'an agent of kind "{agent.kind}" needs it')
+    _check_entry(path, agent, "an agent", complain)
     if agent.kind == "remote":
         _check_remote(path, agent, complain)
     for variable, reference in agent.secrets.items():
-        if not _SECRET.fullmatch(reference):
-            complain(
-                (*path, "secrets", variable),
-                "expected env:NAME, file:PATH or keyring:SERVICE/ACCOUNT, not the secret itself",
-            )
+        _check_secret((*path, "secrets", variable), reference, complain)
     if agent.sandbox is not None:
         _must_exist("sandbox", agent.sandbox, sandbox_names(config), (*path, "sandbox"), complain)
+
+
+def _check_entry(
+    path: tuple[str, str], entry: AgentConfig | SandboxConfig, what: str, complain: _Complain
+) -> None:
+    """Check the name, and the key that the kind needs."""
+    if not _NAME.fullmatch(path[1]):
+        complain(path, "a name has letters, digits, - and _ only")
+    key = _NEEDS[type(entry)].get(entry.kind)
+    if key is not None and getattr(entry, key) in (None, "", [], [""]):
+        complain((*path, key), f'{what} of kind "{entry.kind}" needs it')
+
+
+def _check_secret(path: tuple[str, ...], reference: str, complain: _Complain) -> None:
+    if not _SECRET.fullmatch(reference):
+        complain(path, "expected env:NAME, file:PATH or keyring:SERVICE/ACCOUNT, not the secret itself")
 
 
 def _check_remote(path: tuple[str, ...], agent: AgentConfig, complain: _Complain) -> None:
@@ -110,10 +111,8 @@ def _check_remote(path: tuple[str, ...], agent: AgentConfig, complain: _Complain
             "everything, the token too, would cross the network in the clear: use wss:// or https://, "
             "tunnel it, or set `insecure = true`",
         )
-    if agent.token is not None and not _SECRET.fullmatch(agent.token):
-        complain(
-            (*path, "token"), "expected env:NAME, file:PATH or keyring:SERVICE/ACCOUNT, not the secret itself"
-        )
+    if agent.token is not None:
+        _check_secret((*path, "token"), agent.token, complain)
     if agent.sandbox is not None:
         complain((*path, "sandbox"), "a remote agent runs where it is: set its sandbox there")
 
@@ -150,12 +149,7 @@ def _network_trouble(text: str) -> str | None:
 
 def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:
     path = ("sandboxes", name)
-    if not _NAME.fullmatch(name):
-        complain(path, "a name has letters, digits, - and _ only")
-    if (needs := _SANDBOX_NEEDS.get(box.kind)) is not None:
-        key, value = needs(box)
-        if not value:
-            complain((*path, key), f'a sandbox of kind "{box.kind}" needs it')
+    _check_entry(path, box, "a sandbox", complain)
     if box.workspace is not None and not box.workspace.startswith("/"):
         complain((*path, "workspace"), "expected an absolute path")
     if box.memory is not None and not _MEMORY.fullmatch(box.memory):

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from dragoman.wire.errors import RpcError, invalid_params
+from dragoman.wire.errors import invalid_params
 
 T = TypeVar("T")
 
@@ -16,8 +16,4 @@ def decode(raw: bytes, shape: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=shape)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(error) from error
-
-
-def _invalid(error: Exception) -> RpcError:
-    return invalid_params(f"Invalid params: {error}")
+        raise invalid_params(f"Invalid params: {error}") from error

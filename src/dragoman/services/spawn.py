@@ -40,11 +40,8 @@ class Running(Protocol):
         """End the command and all processes it started; takes bounded time, and has no effect after their end."""
 
 
-class Spawn(Protocol):
-    """Starts commands; implemented with and without a sandbox."""
-
-    async def __call__(self, command: Command, output: int) -> Running:
-        """Start a command with stdout and stderr on the descriptor `output`, without stdin; raises `SpawnError`."""
+Spawn = Callable[[Command, int], Awaitable[Running]]
+"""Starts a command with stdout and stderr on a descriptor, without stdin; raises `SpawnError`."""
 
 
 class LocalSpawn:

@@ -122,7 +122,6 @@ class SocketFollowers:
     def _listen(self) -> Path:
         """Listen at once: a follower that connects before the loop accepts waits in the socket's backlog."""
         folder = self._folder()
-        _remove_left_behind(folder)
         path = folder / f"{os.getpid()}.sock"
         path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -149,20 +148,3 @@ class SocketFollowers:
             writer.close()
         else:
             follower.attach(writer)
-
-
-def _remove_left_behind(folder: Path) -> None:
-    """Remove the sockets of killed gateways."""
-    for path in folder.glob("*.sock"):
-        if path.stem.isdigit() and not _lives(int(path.stem)):
-            path.unlink(missing_ok=True)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
