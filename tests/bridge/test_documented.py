@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from dragoman.bridge.commands.table import COMMANDS
-from dragoman.gateway.access.identity import ANSWERING
+from dragoman.gateway.access.identity import NEEDED, Role
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "dragoman" / "bridge"
@@ -67,4 +67,6 @@ def test_the_page_says_what_observers_and_approvers_may_do() -> None:
     starred = dict(re.findall(r"^\| `(\w+)` ((?:\\\*)+) ", PAGE, re.MULTILINE))
     observers = {name for name, stars in starred.items() if stars == r"\*"}
     assert observers == {name for name, command in COMMANDS.items() if command.observers}
-    assert {name for name, stars in starred.items() if stars == r"\*\*"} == ANSWERING
+    assert {name for name, stars in starred.items() if stars == r"\*\*"} == {
+        name for name, role in NEEDED.items() if role is Role.APPROVE
+    }

@@ -17,7 +17,7 @@ from dragoman.policy.rules import Rule, make_rules
 from dragoman.policy.shell.line import read_line
 
 ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
-"""`DRAGOMAN_HOME` does not move it: whoever sets that variable must not choose the administrator's rules."""
+"""`DRAGOMAN_HOME` does not move it: a user who sets that variable must not choose the administrator's rules."""
 
 
 def load_policy(

@@ -9,8 +9,9 @@ admin      also tokens and limits
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from dragoman.config.model import QuotaConfig
 from dragoman.wire.errors import RpcError, forbidden
@@ -28,14 +29,19 @@ class Role(enum.IntEnum):
         return self.name.lower()
 
 
+RoleName = Literal["observe", "approve", "control", "admin"]
 ROLES = {str(role): role for role in Role}
 """Roles by the name used in configuration and messages."""
 
-WATCHING = frozenset({"initialize", "session/list", "session/load", "session/resume"})
-"""The methods that observers and approvers may call; all others, future ones too, need `control`."""
+NEEDED: Mapping[str, Role] = {
+    **dict.fromkeys(("initialize", "session/list", "session/load", "session/resume"), Role.OBSERVE),
+    **dict.fromkeys(("permission_response", "elicitation_response"), Role.APPROVE),
+    "_dragoman/tokens": Role.ADMIN,
+}
+"""The role that each method needs, over ACP, REST and the bridge; all others, future ones too, need `control`.
 
-ANSWERING = frozenset({"permission_response", "elicitation_response"})
-"""Commands of a page that answer a question; over ACP an answer is the response to the gateway's own request."""
+Over ACP an answer to a question is the response to the gateway's own request, and needs no method.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +77,11 @@ class Identity:
 
     def method_refusal(self, method: str) -> RpcError | None:
         """The error if this identity may not call a method of the protocol; else None."""
-        if method in WATCHING:
-            return None
-        return self.refusal(Role.APPROVE if method in ANSWERING else Role.CONTROL, method)
+        return self.refusal(role_for(method), method)
+
+
+def role_for(method: str) -> Role:
+    return NEEDED.get(method, Role.CONTROL)
 
 
 def name_refusal(name: str, allow_from: Collection[str], deny_by_default: bool) -> str | None:

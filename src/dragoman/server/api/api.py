@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.gateway.access.identity import Role
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.operation import Operation, Routes, Values
@@ -99,7 +98,7 @@ class Api:
 
 
 def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
-    all_, one, control = "/api/sessions", "/api/sessions/{id}", Role.CONTROL
+    all_, one = "/api/sessions", "/api/sessions/{id}"
     # fmt: off
     return (
         Operation(
@@ -112,25 +111,25 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         ),
         Operation(
             "POST", all_, "Create a session", sessions.create, SessionView, status=201, body=NewSession,
-            role=control, refusals={502: "The agent did not start.", 503: "There are too many sessions."},
+            does="session/new", refusals={502: "The agent did not start.", 503: "There are too many sessions."},
         ),
         Operation("GET", one, "One session", sessions.get, SessionView, refusals=NO_SESSION),
         Operation(
-            "PATCH", one, "Rename a session", sessions.edit, SessionView, body=SessionEdit, role=control,
+            "PATCH", one, "Rename a session", sessions.edit, SessionView, body=SessionEdit, does="session/rename",
             refusals=HELD,
         ),
         Operation(
             "DELETE", one, "Delete a session and its history", sessions.delete, status=204,
-            role=control, refusals=HELD,
+            does="session/delete", refusals=HELD,
         ),
         Operation(
             "POST", f"{one}/prompt", "Send a prompt and wait for the end of the turn", sessions.prompt, Turn,
-            body=Prompt, role=control,
+            body=Prompt, does="session/prompt",
             refusals={**NO_SESSION, 409: "A prompt is in flight already.", 502: "The agent failed."},
         ),
         Operation(
             "POST", f"{one}/questions/{{question}}", "Answer the question that a turn waits for", sessions.decide,
-            SessionView, body=Answer, role=Role.APPROVE,
+            SessionView, body=Answer, does="permission_response",
             refusals={
                 404: "There is no such session, or the question is not open any more.",
                 409: "Another answer was first; it is named.",
@@ -138,11 +137,11 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
         ),
         Operation(
             "POST", f"{one}/cancel", "Cancel the turn that runs, if one does", sessions.cancel, status=202,
-            role=control, refusals=NO_SESSION,
+            does="session/cancel", refusals=NO_SESSION,
         ),
         Operation(
             "POST", f"{one}/close", "End a session; it can be resumed later", sessions.close, SessionView,
-            role=control, refusals=NO_SESSION,
+            does="session/close", refusals=NO_SESSION,
         ),
         Operation(
             "GET", f"{one}/export", "A session as a file", sessions.export, content="application/x-ndjson",
@@ -154,17 +153,17 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
 
 
 def _tokens(tokens: Tokens) -> tuple[Operation, ...]:
-    all_, one, admin = "/api/tokens", "/api/tokens/{name}", Role.ADMIN
+    all_, one, does = "/api/tokens", "/api/tokens/{name}", "_dragoman/tokens"
     # fmt: off
     return (
-        Operation("GET", all_, "The named tokens", tokens.every, TokenList, role=admin),
+        Operation("GET", all_, "The named tokens", tokens.every, TokenList, does=does),
         Operation(
-            "POST", all_, "Create a token", tokens.create, MadeToken, status=201, body=NewToken, role=admin,
+            "POST", all_, "Create a token", tokens.create, MadeToken, status=201, body=NewToken, does=does,
             refusals={409: "There is a token of this name."},
         ),
         Operation(
             "DELETE", one, "Revoke a token and disconnect its clients", tokens.revoke, status=204,
-            role=admin, refusals={404: "There is no such token."},
+            does=does, refusals={404: "There is no such token."},
         ),
     )
     # fmt: on

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from dragoman.gateway.access.identity import Role
+from dragoman.gateway.access.identity import Role, role_for
 from dragoman.server.asgi import HttpError, Request, Response
 
 JSON = "application/json"
@@ -32,11 +32,16 @@ class Operation:
     """Content type of a successful response."""
     status: int = 200
     body: type[Any] | None = None
-    role: Role = Role.OBSERVE
+    does: str = "session/list"
+    """The method of the gateway that it stands for, which says the role that it needs."""
     query: Mapping[str, str] = field(default_factory=dict)
     """Query parameters and their meaning; all are optional."""
     refusals: Mapping[int, str] = field(default_factory=dict)
     """Error statuses and their causes, besides a bad token, role or request."""
+
+    @property
+    def role(self) -> Role:
+        return role_for(self.does)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from dragoman.gateway.access.identity import RoleName
 from dragoman.server.auth.named_tokens import MAX_LIFETIME
 
 JsonValue = Any
@@ -138,7 +139,7 @@ class NewToken(Struct, kw_only=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(description="Up to 64 letters, digits, `-`, `_`, `.` and `@`.")]
     role: Annotated[
-        Literal["observe", "approve", "control", "admin"],
+        RoleName,
         Meta(
             description="`observe` reads, `approve` also answers questions, `control` also works with sessions, "
             "`admin` also manages tokens."
