@@ -10,8 +10,9 @@ import resource
 import time
 from collections.abc import Callable, MutableMapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from dragoman.rpc.websocket import WebSocket
 from dragoman.server.asgi import Receive, Send
 from dragoman.server.monitoring.exposition import Sample
 
@@ -19,27 +20,18 @@ _STARTED = time.time()
 _PROC = Path("/proc/self")
 
 
-class Counted(Protocol):
-    """A connection that counts its bytes."""
-
-    received: int
-
-    @property
-    def sent(self) -> int: ...
-
-
 class Traffic:
     def __init__(self) -> None:
         self.http_received = 0
         self.http_sent = 0
-        self._open: set[Counted] = set()
+        self._open: set[WebSocket] = set()
         self._received = 0
         self._sent = 0
 
-    def opened(self, connection: Counted) -> None:
+    def opened(self, connection: WebSocket) -> None:
         self._open.add(connection)
 
-    def closed(self, connection: Counted) -> None:
+    def closed(self, connection: WebSocket) -> None:
         self._open.discard(connection)
         self._received += connection.received
         self._sent += connection.sent
