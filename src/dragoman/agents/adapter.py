@@ -25,7 +25,7 @@ from dragoman.rpc.peer import Peer, Receiver
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
 from dragoman.wire.framing import Frame
-from dragoman.wire.json_types import JsonObject, as_object
+from dragoman.wire.json_types import JsonObject, as_object, decode_object
 
 log = logging.getLogger(__name__)
 
@@ -167,14 +167,14 @@ class AdapterHandle(Receiver):
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel" and self._adapter is not None:
             # In the next turn of the loop: a prompt received before it has begun by then.
-            self._loop.call_soon(self._adapter.cancel, _object(params))
+            self._loop.call_soon(self._adapter.cancel, decode_object(params))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         return True
 
     async def _answer(self, request: Request, answer: Callable[[JsonObject], Awaitable[JsonObject]]) -> None:
         try:
-            request.reply(msgspec.json.encode(await answer(_object(request.params))))
+            request.reply(msgspec.json.encode(await answer(decode_object(request.params))))
         except RpcError as error:
             request.fail(error)
         except Malformed as error:
@@ -240,16 +240,6 @@ class _Upwards(Unpaused):
 
     def close(self) -> None:
         self._handle.close()
-
-
-def _object(raw: bytes) -> JsonObject:
-    try:
-        value = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise invalid_params(f"Invalid params: {error}") from error
-    if not isinstance(value, dict):
-        raise invalid_params("Invalid params: expected an object")
-    return value
 
 
 def text_of(params: JsonObject, name: str) -> str:

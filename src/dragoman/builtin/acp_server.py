@@ -12,8 +12,8 @@ import msgspec
 from dragoman.builtin.client import Client
 from dragoman.rpc.peer import Peer, Receiver
 from dragoman.rpc.request import Request
-from dragoman.wire.errors import Malformed, RpcError, internal, invalid_params, method_not_found
-from dragoman.wire.json_types import JsonObject
+from dragoman.wire.errors import Malformed, RpcError, internal, method_not_found
+from dragoman.wire.json_types import JsonObject, decode_object
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class AcpServer(Receiver):
             task.cancel()
 
     def peer_request(self, request: Request) -> None:
-        params = decode_params(request.params)
+        params = decode_object(request.params)
         handler = self.methods.get(request.method)
         if handler is None:
             raise method_not_found(request.method)
@@ -58,7 +58,7 @@ class AcpServer(Receiver):
     def peer_notification(self, method: str, params: bytes) -> None:
         if method == "session/cancel":
             # As a task, like requests, so that a prompt received just before it has begun.
-            self.spawn(self.methods[method](decode_params(params)))
+            self.spawn(self.methods[method](decode_object(params)))
 
     def peer_malformed(self, frame: bytes, error: Malformed) -> bool:
         log.warning("message is not JSON-RPC: %s", error.message)
@@ -80,10 +80,3 @@ class AcpServer(Receiver):
         except Exception as error:  # the client gets an answer in any case
             log.exception("%s failed", request.method)
             request.fail(self.failure(error))
-
-
-def decode_params(raw: bytes) -> JsonObject:
-    value = msgspec.json.decode(raw)
-    if not isinstance(value, dict):
-        raise invalid_params("params must be an object")
-    return value

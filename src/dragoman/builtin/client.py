@@ -11,7 +11,7 @@ import msgspec
 from dragoman.rpc.call import call
 from dragoman.rpc.peer import Peer
 from dragoman.wire.errors import CANCELLED, RpcError
-from dragoman.wire.json_types import as_object
+from dragoman.wire.json_types import as_object, own_meta
 
 Json = dict[str, Any]
 
@@ -84,9 +84,11 @@ class Client:
             if error.code == CANCELLED:
                 return None, None
             raise
-        outcome = as_object(as_object(answer).get("outcome"))
-        own = as_object(as_object(as_object(answer).get("_meta")).get("dragoman"))
-        reason = own["reason"] if isinstance(own.get("reason"), str) else None
+        outcome, reason = (
+            as_object(as_object(answer).get("outcome")),
+            own_meta(as_object(answer)).get("reason"),
+        )
+        reason = reason if isinstance(reason, str) else None
         return (str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None), reason
 
     async def read_text(self, session: str, path: str) -> str:

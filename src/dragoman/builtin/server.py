@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman import __version__
-from dragoman.builtin.acp_server import AcpServer, decode_params
+from dragoman.builtin.acp_server import AcpServer
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     RpcError,
@@ -21,7 +21,7 @@ from dragoman.wire.errors import (
     invalid_params,
     invalid_request,
 )
-from dragoman.wire.json_types import as_object
+from dragoman.wire.json_types import as_object, decode_object
 
 if TYPE_CHECKING:
     from dragoman.builtin.models.choice import ModelConfig
@@ -73,7 +73,7 @@ class Server(AcpServer):
 
     def peer_request(self, request: Request) -> None:
         if request.method == "initialize":  # at once: the next request may have come with it
-            request.reply(msgspec.json.encode(self._initialize(decode_params(request.params))))
+            request.reply(msgspec.json.encode(self._initialize(decode_object(request.params))))
         elif request.method in self.methods and not self._initialized:
             raise invalid_request("initialize comes first")
         else:

@@ -12,6 +12,7 @@ from dragoman.builtin.errors import ToolError
 from dragoman.builtin.models.choice import installed
 from dragoman.builtin.models.preload import load
 from dragoman.wire.errors import invalid_params
+from dragoman.wire.json_types import own_meta
 
 if TYPE_CHECKING:
     from dragoman.builtin.session import Session
@@ -95,6 +96,4 @@ def _text(prompt: Sequence[Json]) -> str:
 
 def _is_recap(block: Json) -> bool:
     """Whether the block is the gateway's recap of a conversation that this agent lacks, in front of the user's text."""
-    meta = block.get("_meta")
-    own = meta.get("dragoman") if isinstance(meta, dict) else None
-    return isinstance(own, dict) and own.get("recap") is True
+    return own_meta(block).get("recap") is True

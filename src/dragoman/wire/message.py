@@ -132,6 +132,14 @@ def members(raw: bytes | Raw) -> dict[str, Raw]:
         raise Malformed(INVALID_PARAMS, f"Expected an object: {error}") from error
 
 
+def lenient_members(raw: bytes | Raw) -> dict[str, Raw]:
+    """The members of an object; empty for any other value: a peer may put anything into `_meta`."""
+    try:
+        return members(raw)
+    except Malformed:
+        return {}
+
+
 def request(id: bytes | int, method: str, params: bytes) -> bytes:
     raw_id = b"%d" % id if isinstance(id, int) else id
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}' % (raw_id, _encode(method), params)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dragoman.agents.adapter import Upstream
 from dragoman.wire.errors import RpcError
-from dragoman.wire.json_types import JsonObject, as_object
+from dragoman.wire.json_types import JsonObject, own_meta
 
 log = logging.getLogger(__name__)
 
@@ -44,5 +44,5 @@ async def ask(handle: Upstream, session_id: str, tool: JsonObject, offered: Sequ
         log.warning("permission question failed: %s", error, extra={"agent_session": session_id})
         return None
     outcome = answer.get("outcome")
-    reason = as_object(as_object(answer.get("_meta")).get("dragoman")).get("reason")
+    reason = own_meta(answer).get("reason")
     return {**outcome, "reason": reason} if isinstance(outcome, dict) and reason else outcome

@@ -25,7 +25,6 @@ from msgspec import Raw
 from dragoman.agents.remote.lines import (
     dragoman_facts,
     end_of_turn,
-    lenient_members,
     lenient_value,
     meta_of,
     setup_fields,
@@ -38,7 +37,7 @@ from dragoman.agents.remote.lines import (
 )
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, internal
-from dragoman.wire.message import ABSENT
+from dragoman.wire.message import ABSENT, lenient_members
 
 SETUP = frozenset(
     {"initialize", "authenticate", "session/new", "session/load", "session/resume", "session/fork"}

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.wire import message
-from dragoman.wire.errors import Malformed, internal
-from dragoman.wire.message import ABSENT
+from dragoman.wire.errors import internal
+from dragoman.wire.message import ABSENT, lenient_members
 
 JsonObject = dict[str, Any]
 
@@ -80,13 +80,6 @@ def with_id(line: bytes, id: bytes) -> bytes:
 
 def setup_fields(params: dict[str, Raw]) -> dict[str, Raw]:
     return {name: params[name] for name in _SETUP_FIELDS if name in params}
-
-
-def lenient_members(raw: Raw | bytes) -> dict[str, Raw]:
-    try:
-        return message.members(raw)
-    except Malformed:
-        return {}
 
 
 def lenient_value(raw: Raw | bytes) -> object:

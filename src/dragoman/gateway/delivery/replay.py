@@ -14,7 +14,7 @@ from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.session.settings import options
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed, invalid_params
-from dragoman.wire.message import ABSENT
+from dragoman.wire.message import ABSENT, lenient_members
 
 NOTHING = Raw(message.EMPTY)
 
@@ -149,14 +149,6 @@ def edited(line: bytes, edit: Callable[[JsonObject], bool]) -> bytes:
     if not edit(update):
         return line
     return encode({**envelope, "params": Raw(encode({**params, "update": update}))})
-
-
-def lenient_members(raw: Raw) -> dict[str, Raw]:
-    """The members of an object; empty for any other value: an agent may put anything into `_meta`."""
-    try:
-        return message.members(raw)
-    except Malformed:
-        return {}
 
 
 class ForeignTerminals:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from dragoman.gateway.delivery import replay
-from dragoman.gateway.delivery.replay import NOTHING, lenient_members
+from dragoman.gateway.delivery.replay import NOTHING
 from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
@@ -20,6 +20,7 @@ from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
 from dragoman.rpc.request import Request
 from dragoman.wire import message, timestamps
 from dragoman.wire.errors import Malformed
+from dragoman.wire.message import lenient_members
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
