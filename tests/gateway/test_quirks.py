@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman.gateway.json_types import decode_object, encode
-from dragoman.gateway.rewriting.quirks import QUIRKS, Corrections, absolute_paths, mode_said, with_rpc_code
+from dragoman.gateway.rewriting.quirks import Corrections, absolute_paths, mode_said, with_rpc_code
 from dragoman.rpc.request import Reply
+from support.agents.quirks import QUIRKS
 
 ALL = Path(__file__).parents[1]
 TESTS = [
