@@ -64,9 +64,9 @@ def test_commands_are_the_same_everywhere() -> None:
 
 
 def test_the_page_says_what_observers_and_approvers_may_do() -> None:
-    starred = dict(re.findall(r"^\| `(\w+)` ((?:\\\*)+) ", PAGE, re.MULTILINE))
-    observers = {name for name, stars in starred.items() if stars == r"\*"}
+    marked = dict(re.findall(r"^\| `(\w+)` (\\\*|†) ", PAGE, re.MULTILINE))
+    observers = {name for name, mark in marked.items() if mark == r"\*"}
     assert observers == {name for name, command in COMMANDS.items() if command.observers}
-    assert {name for name, stars in starred.items() if stars == r"\*\*"} == {
+    assert {name for name, mark in marked.items() if mark == "†"} == {
         name for name, role in NEEDED.items() if role is Role.APPROVE
     }
