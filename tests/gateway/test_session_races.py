@@ -259,3 +259,17 @@ def test_a_load_whose_owner_ends_before_the_answer_does_not_replay_twice() -> No
             each.world.settle()
 
     at_every_distance(run)
+
+
+def test_two_loads_whose_owner_ends_before_the_answers_replay_once_each() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            for agent in list(each.first.launcher.running):
+                agent.exit()  # the owner answers a load when its agent is back
+            each.load(each.there)
+            each.load(each.there)
+            each.turns(2 * distance)
+            each.first.kill()
+            each.world.settle()
+
+    at_every_distance(run)

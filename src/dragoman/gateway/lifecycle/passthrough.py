@@ -74,13 +74,14 @@ async def _from_owner(
         attachment.position = after if after is not None else owner.position
     relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
     try:
-        reply = await asyncio.shield(relayed)  # if the request is cancelled, the replay still runs to its end
+        # If the request is cancelled, the replay still runs to its end.
+        reply, cut_off = await asyncio.shield(relayed)
     except BaseException:
         await _give_up(client, session, feed, attachment, was_attached=was_attached)
         raise
     if not reply.ok:
         await _give_up(client, session, feed, attachment, was_attached=was_attached)
-        if not (owner.alive or owner.cut_off or request.answered):
+        if not (owner.alive or cut_off or request.answered):
             if attachment.reads_journal:  # the client already has what the attachment read
                 request.params = encode(with_own_meta(params, afterSeq=attachment.position))
             gone = owner.gone_error()
@@ -97,8 +98,11 @@ async def _relay(
     raw: bytes,
     *,
     hidden: bool,
-) -> Reply:
-    """Ask the owner and wait for the end of its replay; `hidden`: live events before it are not sent, as it has them."""
+) -> tuple[Reply, bool]:
+    """Ask the owner and wait for the end of its replay; True if the owner ended when a part of it was sent.
+
+    `hidden`: live events before the replay are not sent, as it has them.
+    """
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
@@ -108,7 +112,7 @@ async def _relay(
 
     async with feed.replaying:
         if request.answered:
-            return Reply.failed(RpcError(-32800, "Request cancelled"))
+            return Reply.failed(RpcError(-32800, "Request cancelled")), False
         feed.waiting = attachment
         if hidden:
             feed.expect_replay(attachment)
@@ -117,9 +121,10 @@ async def _relay(
             owner.load_sent()
             reply = await owner.call(method, raw, request, heard, patience)
             await feed.replayed()
+            cut_off = owner.cut_off  # before the next load, which clears it
         finally:
             feed.replay_ended()
-    return reply
+    return reply, cut_off
 
 
 # -- from the agent itself
