@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -139,21 +140,39 @@ class Bridge:
         if hub is not None and not hub.watchers and session_id not in self.gateway.sessions:
             del self.hubs[session_id]
 
-    async def make_live(self, session_id: str) -> Session:
-        """Make the session live here; the background client that resumed it stays attached until `release`."""
-        session = self.gateway.sessions.get(session_id)
-        if session is None:
-            kept = await self.find(session_id)
-            await self.background_clients.gateway_client().result(
-                "session/resume", {"sessionId": session_id, "cwd": kept.cwd}
-            )
-            session = self.gateway.sessions.get(session_id)
-        if session is None:
-            raise unknown_session()
-        return session
+    @asynccontextmanager
+    async def live_session(self, session_id: str) -> AsyncIterator[Session]:
+        """The session, live in this process until the last command that uses it ends."""
+        session = await self._use(session_id)
+        try:
+            yield session
+        finally:
+            session.end_attach()
+            session.detach(self.background_clients.gateway_client().client)
+            if self.gateway.has(session) and session.turn is None:
+                self.gateway.idle(session)
+                self.gateway.left(session)
 
-    def release(self, session: Session) -> None:
-        session.detach(self.background_clients.gateway_client().client)
+    async def _use(self, session_id: str) -> Session:
+        """The session, which is not unloaded before its `end_attach`; a background client resumes a stored one."""
+        used: list[Session] = []
+
+        def use() -> None:
+            session = self.gateway.sessions.get(session_id)
+            if session is not None:
+                session.begin_attach()
+                used.append(session)
+
+        use()
+        if not used:
+            kept = await self.find(session_id)
+            # Used as soon as it is resumed: another command may end now, and detach the same background client.
+            await self.background_clients.gateway_client().result(
+                "session/resume", {"sessionId": session_id, "cwd": kept.cwd}, lambda _: use()
+            )
+        if not used:
+            raise unknown_session()
+        return used[0]
 
     # -- SessionWatcher
 

@@ -86,20 +86,18 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
     title = " ".join(str(command.get("title") or "").split())[: limits.TITLE_LENGTH]
     if not title:
         raise BridgeError("bad_request", "A title has at least one letter.")
-    session = await client.bridge.make_live(fields.session_id(command))
-    if session.owned_elsewhere:
-        client.bridge.release(session)
-        raise BridgeError("session_held", "Another program has this session open.")
-    session.rename(title)
-    await session.settled()
-    client.bridge.release(session)
+    async with client.bridge.live_session(fields.session_id(command)) as session:
+        if session.owned_elsewhere:
+            raise BridgeError("session_held", "Another program has this session open.")
+        session.rename(title)
+        await session.settled()
     return session.id
 
 
 async def close_session(client: BridgeClient, command: JsonObject) -> str | None:
-    session = await client.bridge.make_live(fields.session_id(command))
-    background_client = client.bridge.background_clients.gateway_client()
-    await background_client.result("session/close", {"sessionId": session.id})
+    async with client.bridge.live_session(fields.session_id(command)) as session:
+        background_client = client.bridge.background_clients.gateway_client()
+        await background_client.result("session/close", {"sessionId": session.id})
     return session.id
 
 
@@ -144,8 +142,7 @@ def _events(session_id: str, row: Row) -> list[bytes]:
 async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
     bridge, session_id = client.bridge, fields.session_id(command)
     message = Message.read(command, command.get("clientMessageId"))
-    session = await bridge.make_live(session_id)
-    try:
+    async with bridge.live_session(session_id) as session:
         hub = await bridge.hub(session_id)
         if hub.knows(message.id):
             raise Repeated(session_id)
@@ -157,8 +154,6 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         identity = client.terms.identity
         hub.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
         return accepted
-    finally:
-        bridge.release(session)
 
 
 async def edit_queued(client: BridgeClient, command: JsonObject) -> str | None:
@@ -170,25 +165,18 @@ async def drop_queued(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
-    session = await client.bridge.make_live(fields.session_id(command))
-    try:
+    async with client.bridge.live_session(fields.session_id(command)) as session:
         hub = await client.bridge.hub(session.id)
         hub.release(session, command.get("queuedId"), client.terms.identity)
         await session.settled()
-    finally:
-        client.bridge.release(session)
     return session.id
 
 
 async def _change_queue(client: BridgeClient, command: JsonObject, message: Message | None) -> str | None:
-    session = await client.bridge.make_live(fields.session_id(command))
-    try:
-        (await client.bridge.hub(session.id)).edit(
-            session, command.get("queuedId"), message, client.terms.identity
-        )
+    async with client.bridge.live_session(fields.session_id(command)) as session:
+        hub = await client.bridge.hub(session.id)
+        hub.edit(session, command.get("queuedId"), message, client.terms.identity)
         await session.settled()
-    finally:
-        client.bridge.release(session)
     return session.id
 
 
@@ -198,9 +186,8 @@ async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
     if session is not None:
         session.cancel()
     elif (await client.bridge.find(session_id)).live:
-        session = await client.bridge.make_live(session_id)
-        session.cancel()
-        client.bridge.release(session)
+        async with client.bridge.live_session(session_id) as session:
+            session.cancel()
     return session_id
 
 

@@ -30,14 +30,14 @@ class Stream:
         self.id = id
         self.feed: Feed = DirectFeed(id)
         self.attaching = 0
-        """Number of clients that are attaching but not attached yet."""
+        """Number of clients that are attaching but not attached yet, or that act without being attached."""
 
     def begin_attach(self) -> None:
-        """Count a client that is about to attach: the session is not unloaded before its `end_attach`."""
+        """Count a client that is about to attach or to act: the session is not unloaded before its `end_attach`."""
         self.attaching += 1
 
     def end_attach(self) -> None:
-        """The client is attached, or gave up."""
+        """The client is attached, gave up, or has acted."""
         self.attaching -= 1
 
     @property
