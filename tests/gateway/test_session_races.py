@@ -6,6 +6,7 @@ loop, so that the second one meets the first at every point of its way.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -271,5 +272,22 @@ def test_two_loads_whose_owner_ends_before_the_answers_replay_once_each() -> Non
             each.turns(2 * distance)
             each.first.kill()
             each.world.settle()
+
+    at_every_distance(run)
+
+
+def test_a_load_that_is_cancelled_while_its_session_is_closed_is_answered_once() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.park()
+            late = each.client()
+            load = each.load(late)
+            each.turns(2 * distance)
+            close = each.end(each.here, "close")
+            late.cancel_last()
+            each.world.settle()
+            assert close.ok and load.answer is not None
+            del load
+            gc.collect()  # an exception that no task took is reported now
 
     at_every_distance(run)

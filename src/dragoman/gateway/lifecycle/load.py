@@ -352,7 +352,8 @@ async def _restart(session: Session, client: ClientConnection, *, wake: bool = T
     if not (client.restarts_agents and wake):
         return {"revived": None, "state": session.state}
     try:
-        revived = await asyncio.wait_for(restart_agent.restart(client.gateway, session, client), PATIENCE)
+        async with asyncio.timeout(PATIENCE):
+            revived = await restart_agent.restart(client.gateway, session, client)
     except TimeoutError:
         return {"revived": None, "state": "reviving"}  # the restart goes on; the next prompt waits for it
     except ClosedMeanwhile:

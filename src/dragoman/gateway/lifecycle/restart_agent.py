@@ -51,7 +51,8 @@ async def restart(gateway: Registry, session: Session, client: Client) -> JsonOb
     try:
         return await asyncio.shield(restarting)
     except asyncio.CancelledError:
-        if restarting.cancelled():
+        task = asyncio.current_task()
+        if restarting.cancelled() and not (task is not None and task.cancelling()):
             session.binding.check_open()
         raise
 
