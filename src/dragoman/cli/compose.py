@@ -25,6 +25,8 @@ from dragoman.config.load import Loaded, load
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
+from dragoman.gateway.access.identity import AGENT
+from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
@@ -323,14 +325,25 @@ async def _open_for_reading(paths: Paths) -> Store | None:
         return None
 
 
+def listener_for_processes(running: Gateway, terms: Terms) -> Listener:
+    """A listener for processes of this user: what an agent started may only observe."""
+    from dragoman.agents.custody.membership import is_of_agent
+
+    observing = Terms(keep_sessions=True, repeat_initialize=False, start_ahead=False, identity=AGENT)
+
+    def connect(pid: int) -> ClientConnection:
+        return running.connect(observing if is_of_agent(pid) else terms)
+
+    limit = running.config.limits.max_message_bytes
+    return Listener(lambda: running.connect(terms), limit, strict_start=False, connect_process=connect)
+
+
 async def _listen_to_processes(running: Gateway, store: Store | None) -> Listener | None:
     """Listen on the socket over which other processes of this user reach the sessions of this one."""
     if store is None or not store.writable:
         return None
     terms = Terms(keep_sessions=True, repeat_initialize=False, start_ahead=False, local_process=True)
-    listener = Listener(
-        lambda: running.connect(terms), running.config.limits.max_message_bytes, strict_start=False
-    )
+    listener = listener_for_processes(running, terms)
     socket = Path(store.owner.address.removeprefix("unix:"))
     try:
         machine.sweep_sockets(socket.parent)

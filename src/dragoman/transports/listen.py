@@ -7,7 +7,10 @@ import contextlib
 import errno
 import logging
 import os
+import socket
+import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dragoman.gateway.client import ClientConnection
@@ -20,6 +23,8 @@ MAX_CONNECTIONS = 256
 """A program that connects in a loop must not use up the file descriptors."""
 
 
+_PEER = struct.Struct("3i")
+"""pid, uid and gid, as `unix(7)` has them."""
 HANDSHAKE_TIMEOUT = 30.0
 """Seconds from a connection to its `initialize`: silent connections must not use up `MAX_CONNECTIONS`."""
 
@@ -32,9 +37,16 @@ class Listener:
     """Accepts clients until it is closed."""
 
     def __init__(
-        self, connect: Callable[[], ClientConnection], max_bytes: int, *, strict_start: bool
+        self,
+        connect: Callable[[], ClientConnection],
+        max_bytes: int,
+        *,
+        strict_start: bool,
+        connect_process: Callable[[int], ClientConnection] | None = None,
     ) -> None:
+        """`connect_process` makes the client on a unix socket by the id of its process, instead of `connect`."""
         self._connect = connect
+        self._connect_process = connect_process
         self._max_bytes = max_bytes
         self._strict_start = strict_start
         self._server: asyncio.AbstractServer | None = None
@@ -58,7 +70,8 @@ class Listener:
         mask = os.umask(0o177)
         try:
             with short_path(path) as name:
-                self._server = await loop.create_unix_server(self._accept, name)
+                factory = self._accept if self._connect_process is None else partial(_Unknown, self)
+                self._server = await loop.create_unix_server(factory, name)
         except OSError as error:
             raise ListenError(explain(str(path), error)) from error
         finally:
@@ -70,11 +83,16 @@ class Listener:
         for client in list(self._open):
             client.peer.link.close()
 
-    def _accept(self) -> asyncio.Protocol:
+    def accept_process(self, pid: int) -> asyncio.Protocol:
+        """The protocol of a connection from a process of this machine."""
+        assert self._connect_process is not None
+        return self._accept(partial(self._connect_process, pid))
+
+    def _accept(self, connect: Callable[[], ClientConnection] | None = None) -> asyncio.Protocol:
         if len(self._open) >= MAX_CONNECTIONS:
             log.warning("connection refused: there are %d already", MAX_CONNECTIONS)
             return _Refused()
-        client = self._connect()
+        client = (connect or self._connect)()
         link = StreamLink(client.peer, self._max_bytes, strict_start=self._strict_start)
         self._open.add(client)
         asyncio.get_running_loop().call_later(HANDSHAKE_TIMEOUT, _hang_up_on_strangers, client)
@@ -85,6 +103,27 @@ class Listener:
 def _hang_up_on_strangers(client: ClientConnection) -> None:
     if not client.handshake.done:
         client.peer.link.close()
+
+
+class _Unknown(asyncio.Protocol):
+    """A connection on a unix socket until it is known which process made it."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        protocol = self._listener.accept_process(_peer_pid(transport))
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+def _peer_pid(transport: asyncio.BaseTransport) -> int:
+    """The id of the process that connected; 0 if the system does not say."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return 0
+    found = transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, option, _PEER.size)
+    return int(_PEER.unpack(found)[0])
 
 
 class _Refused(asyncio.Protocol):

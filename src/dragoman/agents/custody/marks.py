@@ -64,3 +64,8 @@ def parse(limits: bytes) -> tuple[int, ...]:
         return ()
     fields = limits[start + len(_LINE) : limits.find(b"\n", start)].split()[:2]
     return tuple(int(field) for field in fields if field.isdigit())
+
+
+def is_mark(numbers: tuple[int, ...]) -> bool:
+    """Whether limits as `parse` reads them are those of a ward or a gateway."""
+    return any(number >= _LEAST for number in numbers)

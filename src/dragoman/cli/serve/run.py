@@ -16,7 +16,7 @@ from dragoman.agents.known import KNOWN, install_hint, is_installed
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
 from dragoman.builtin.models.choice import ModelConfig, Models
-from dragoman.cli.compose import gateway, run_loop, stop_on_signals, try_policy
+from dragoman.cli.compose import gateway, listener_for_processes, run_loop, stop_on_signals, try_policy
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.serve.command import ServeOptions
 from dragoman.config.errors import ConfigError
@@ -120,8 +120,7 @@ async def _unix_socket(running: Gateway, options: ServeOptions, paths: Paths) ->
         )
     keep = running.journaling and running.config.sessions.on_disconnect == "keep"
     terms = Terms(agent=options.agent, keep_sessions=keep, repeat_initialize=False)
-    limit = running.config.limits.max_message_bytes
-    listener = Listener(lambda: running.connect(terms), limit, strict_start=False)
+    listener = listener_for_processes(running, terms)
     await listener.unix(path)
     return listener
 

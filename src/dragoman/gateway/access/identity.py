@@ -68,8 +68,9 @@ class Identity:
         """The error if this identity lacks the role that `what` needs; else None."""
         if self.role >= needed:
             return None
+        who = "a process that an agent started" if self == AGENT else f"the token {self.name}"
         return forbidden(
-            f"{what} needs the role {needed}; the token {self.name} has the role {self.role}",
+            f"{what} needs the role {needed}; {who} has the role {self.role}",
             token=self.name,
             role=str(self.role),
             needed=str(needed),
@@ -97,5 +98,8 @@ INSTANCE = Identity("admin")
 
 LOCAL = Identity("local")
 """Processes of the same user, on stdio and on the unix socket, which file permissions protect."""
+
+AGENT = Identity("agent", Role.OBSERVE)
+"""Processes on the unix socket that an agent started: an agent must not prompt itself or answer its own questions."""
 
 TAKEN_NAMES = frozenset({INSTANCE.name, LOCAL.name})
