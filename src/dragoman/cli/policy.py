@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.commands import SETTINGS
+from dragoman.cli.remembered import forget, remembered
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 
@@ -30,6 +31,10 @@ CWD = click.option(
 @click.group(context_settings=SETTINGS)
 def policy() -> None:
     """Show, check and try the rules that answer permission questions."""
+
+
+policy.add_command(remembered)
+policy.add_command(forget)
 
 
 @policy.command()

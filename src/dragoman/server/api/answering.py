@@ -9,6 +9,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, encode
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.session.session import Session
+from dragoman.server.api.shapes import Answer
 from dragoman.server.asgi import HttpError
 from dragoman.wire.errors import Malformed
 
@@ -35,11 +36,14 @@ def check_open(session: Session | None, question: str, option: str) -> Session:
     return session
 
 
-async def answer(session: Session, question: str, option: str, client: ClientConnection) -> None:
+async def answer(session: Session, question: str, given: Answer, client: ClientConnection) -> None:
     """Submit the answer; raises `HttpError` if another answer was taken, `RpcError` if this one may not be."""
+    option = given.option_id
     store = session.gateway.store
     before = await store.last_seq(session.id) if session.follows and store is not None else 0
-    outcome = {"outcome": {"outcome": "selected", "optionId": option}}
+    outcome: JsonObject = {"outcome": {"outcome": "selected", "optionId": option}}
+    if given.remember is not None:
+        outcome["_meta"] = {"dragoman": {"remember": given.remember}}
     if not session.questions.answer(question, encode(outcome), client):
         raise _too_late(session.questions.decision(question))
     if session.follows and store is not None:  # another process decides whose answer was first

@@ -85,11 +85,11 @@ class Sessions:
 
     async def decide(self, request: Request, values: Values) -> Response:
         """Answer the permission question of a running turn."""
-        wanted = (await read(request, Answer)).option_id
+        given = await read(request, Answer)
         kept = await self._find(values)
         question = values["question"]
-        session = answering.check_open(self._gateway.sessions.get(kept.id), question, wanted)
-        await answering.answer(session, question, wanted, (await self._gateway_client(request)).client)
+        session = answering.check_open(self._gateway.sessions.get(kept.id), question, given.option_id)
+        await answering.answer(session, question, given, (await self._gateway_client(request)).client)
         return Response.json(self._shown(await self._find(values)))
 
     async def prompt(self, request: Request, values: Values) -> Response:

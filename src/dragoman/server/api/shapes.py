@@ -42,6 +42,38 @@ class Answer(Struct, rename="camel", forbid_unknown_fields=True):
     """The answer to a question."""
 
     option_id: Annotated[str, Meta(description="The `optionId` of one of the question's options.")]
+    remember: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="For an option that allows: remember it, `{scope, until, pattern}`. `scope` is session, project "
+            "or everywhere, `until` such as `1h` or `today`, `pattern` lines as in the question's `remember.pattern`."
+        ),
+    ] = None
+
+
+class MemoryView(Struct, rename="camel"):
+    """An answer that a person had us remember."""
+
+    id: str
+    decision: Literal["allow", "deny"]
+    words: Annotated[str, Meta(description="What it is about, in words.")]
+    pattern: Annotated[list[dict[str, Any]], Meta(description="The same as conditions of policy rules.")]
+    scope: Literal["session", "project", "everywhere"]
+    root: Annotated[str, Meta(description="The project that it was said in.")]
+    session: str
+    call: Annotated[str, Meta(description="The `toolCallId` that was asked about.")]
+    who: Annotated[str, Meta(description="Name of the token of the person who answered, or `local`.")]
+    when: str
+    until: str | None
+
+
+class MemoryList(Struct, rename="camel", omit_defaults=True):
+    """What is remembered and in force, the oldest first."""
+
+    remembered: list[MemoryView]
+    problem: Annotated[
+        str | None, Meta(description="Why nothing is in force although something is stored; what to do.")
+    ] = None
 
 
 class SessionList(Struct, rename="camel", omit_defaults=True):

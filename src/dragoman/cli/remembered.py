@@ -1,0 +1,70 @@
+"""`dragoman policy remembered` and `forget`: answers that a person had us remember."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.settings import load_settings
+from dragoman.cli.terminal.table import print_table
+
+if TYPE_CHECKING:
+    from dragoman.policy.memory.file import Remembered
+    from dragoman.policy.memory.memory import Memory
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.command()
+@AS_JSON
+@click.pass_context
+def remembered(ctx: click.Context, as_json: bool) -> None:
+    """List what a person answered for longer than once, and where it holds; exit code 1 if the file is broken."""
+    kept = _open()
+    memories, problem = kept.all(), kept.broken
+    if as_json:
+        told = {"remembered": [memory.facts() for memory in memories], "problem": problem}
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    elif problem is not None:
+        click.echo(problem, err=True)
+    elif not memories:
+        click.echo("Nothing is remembered.")
+    else:
+        rows = [[one.id, one.decision, one.words, _where(one), one.until or "", one.who] for one in memories]
+        colours = {"deny": "red", "allow": "green"}
+        print_table(["ID", "DECISION", "WHAT", "WHERE", "UNTIL", "BY"], rows, colours)
+    ctx.exit(1 if problem is not None else 0)
+
+
+@click.command()
+@click.argument("id")
+@AS_JSON
+def forget(id: str, as_json: bool) -> None:
+    """Forget one remembered answer; what it allowed is asked again, also in sessions that run."""
+    from dragoman.policy.memory.pattern import NotRemembered
+
+    try:
+        gone = _open().forget(id)
+    except NotRemembered as error:
+        raise click.ClickException(str(error)) from error
+    if gone is None:
+        raise click.ClickException(
+            f"nothing is remembered under {id!r}: `dragoman policy remembered` lists ids"
+        )
+    if as_json:
+        click.echo(json.dumps({"forgotten": gone.facts()}, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"Forgotten: {gone.words}, {_where(gone)}.")
+
+
+def _open() -> Remembered:
+    from dragoman.policy.memory.file import FILE, Remembered
+
+    paths, _ = load_settings(quiet=True)
+    return Remembered(paths.state_dir / FILE)
+
+
+def _where(memory: Memory) -> str:
+    return {"session": f"session {memory.session}", "project": memory.root}.get(memory.scope, "everywhere")
