@@ -67,7 +67,17 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "builtin.acp_server",
     ),  # public: agents that are one function
     "bridge": ("wire", "rpc", "gateway", "config"),
-    "server": ("wire", "rpc", "gateway", "config", "transports", "log", "machine", "atomic_file"),
+    "server": (
+        "wire",
+        "rpc",
+        "gateway",
+        "config",
+        "policy.memory",
+        "transports",
+        "log",
+        "machine",
+        "atomic_file",
+    ),
     "cli": ANYTHING,
     "__main__": ("cli",),
     "__init__": (),

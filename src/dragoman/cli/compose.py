@@ -39,6 +39,7 @@ from dragoman.transports.listen import Listener, ListenError
 
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
+    from dragoman.policy.memory.file import Remembered
     from dragoman.policy.rulebook import Change, Rulebook
     from dragoman.server.monitoring.traces import Traces
 
@@ -112,6 +113,7 @@ async def gateway(
         store=store,
         trouble=trouble,
         policy_for=policies.policy_for,
+        remembered=functools.partial(_open_remembered, paths),
         boxes=_boxes(config, paths, custody, sandbox),
         witness=Several([*witnesses, *traces]),
     )
@@ -253,6 +255,12 @@ class _Policies:
     def _tell(self, change: Change) -> None:
         if self.gateway is not None:
             self.gateway.policy_changed(change.workspace, change.text, change.severity)
+
+
+def _open_remembered(paths: Paths) -> Remembered:
+    from dragoman.policy.memory.file import FILE, Remembered
+
+    return Remembered(paths.state_dir / FILE)
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:

@@ -7,6 +7,7 @@ import fnmatch
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -26,6 +27,7 @@ from dragoman.wire.errors import RpcError, invalid_params
 
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
+    from dragoman.policy.memory.file import Remembered
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class Outside:
     boxes: Boxes | None = None
     policy_for: Callable[[str], Policy] | None = None
     """The policy for a workspace, which may narrow the general one; None: the configuration's rules for all."""
+    remembered: Callable[[], Remembered] | None = None
+    """Answers that people had us remember, opened at the first question; None: they end with the process."""
     witness: Witness = field(default_factory=Several)
 
 
@@ -71,6 +75,7 @@ class Runtime:
         self.followers = outside.followers
         self.boxes = outside.boxes
         self.policy_for = outside.policy_for or (lambda workspace: _policy_of(config))
+        self._open_remembered = outside.remembered or _only_here
         self.store = outside.store
         self.trouble = outside.trouble
         self.witness = outside.witness
@@ -81,6 +86,10 @@ class Runtime:
         self._request_shares: WeakValueDictionary[str, ByteBudget] = WeakValueDictionary()
         """By the name of a token, as long as a client with that token is connected."""
         self.tasks: set[asyncio.Task[Any]] = set()
+
+    @cached_property
+    def remembered(self) -> Remembered:
+        return self._open_remembered()
 
     @property
     def journaling(self) -> bool:
@@ -149,6 +158,12 @@ class Runtime:
 def _matches(pattern: str, cwd: str) -> bool:
     path = str(Path(pattern).expanduser())
     return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
+
+
+def _only_here() -> Remembered:
+    from dragoman.policy.memory.file import Remembered
+
+    return Remembered(None)
 
 
 def _policy_of(config: Config) -> Policy:

@@ -171,7 +171,7 @@ class Policy:
                 for part in parts
             ]
             if covering[0] is not None and all(covering):
-                return Verdict("allow", covering[0].name, f"remembered: {covering[0].name}", act)
+                return Verdict("allow", covering[0].name, f"{covering[0].name}: {covering[0].file}", act)
         if not parts:
             parts = [Part()]  # builtins alone: rules on kind may still allow the call as such
         deciding: list[Rule] = []

@@ -8,7 +8,7 @@ from dragoman.policy.act import Act, PathFact, Tool
 from dragoman.policy.decide import Policy
 from dragoman.policy.load import act_of_command
 from dragoman.policy.memory.memory import Memory
-from dragoman.policy.memory.pattern import Pattern, patterns_of
+from dragoman.policy.memory.pattern import Pattern, patterns_of, read_text
 
 ROOT = "/nowhere/project"
 
@@ -166,3 +166,56 @@ def test_what_was_allowed_in_a_sandbox_is_not_allowed_without_one() -> None:
 def test_a_built_in_deny_is_not_lifted() -> None:
     line = f"rm {ROOT}/.git/config"
     assert decided(act(line), memory(patterns_of(act(line)))) == "deny"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("pytest -q tests", "run pytest -q tests"),
+        ("echo 'two words' > out.txt", "run echo 'two words' >out.txt"),
+        ("sort < a > b", "run sort <a >b"),
+    ],
+)
+def test_a_pattern_is_one_line_that_means_the_same(line: str, text: str) -> None:
+    (pattern,) = patterns_of(act(line)) or []
+    assert pattern.text(ROOT) == text
+    assert read_text(text, [pattern], ROOT) == pattern
+
+
+@pytest.mark.parametrize(
+    ("line", "edited", "then"),
+    [
+        ("pytest -q tests", "run pytest *", "pytest -x other"),
+        ("cat notes/a", "run cat *", "cat notes/b"),
+        ("echo hi > a", "run echo *", "echo ho > b"),
+        ("cat /etc/hostname", "run cat *", "cat notes /etc/hostname"),
+    ],
+)
+def test_a_person_may_widen_a_command_to_its_beginning(line: str, edited: str, then: str) -> None:
+    wide = memory([read_text(edited, patterns_of(act(line)) or [], ROOT)])
+    assert decided(act(line), wide) == "allow"
+    assert decided(act(then), wide) == "allow"
+    assert decided(act(f"{then}; rm x"), wide) == "ask"
+    assert decided(act("cat /etc/passwd"), wide) == "ask"
+
+
+def test_a_person_may_widen_a_file_to_a_folder() -> None:
+    edit = Act(workspace=ROOT, kind="edit", paths=(PathFact(f"{ROOT}/src/a.py", "write", outside=False),))
+    shown = patterns_of(edit) or []
+    assert [pattern.text(ROOT) for pattern in shown] == ["write src/a.py"]
+    wide = memory([read_text("write src/**", shown, ROOT)])
+    other = Act(workspace=ROOT, kind="edit", paths=(PathFact(f"{ROOT}/src/x/b.py", "write", outside=False),))
+    assert decided(edit, wide) == decided(other, wide) == "allow"
+    git = Act(
+        workspace=ROOT, kind="edit", paths=(PathFact(f"{ROOT}/src/.git/config", "write", outside=False),)
+    )
+    assert decided(git, wide) == "deny"
+
+
+def test_a_pattern_that_a_person_wrote_is_shown_as_it_was_written() -> None:
+    edit = Act(workspace=ROOT, kind="edit", paths=(PathFact(f"{ROOT}/src/a.py", "write", outside=False),))
+    wide = read_text("write 'a b/**' /etc/x", patterns_of(edit) or [], ROOT)
+    assert wide.text(ROOT) == "write 'a b/**' /etc/x"
+    assert read_text("run pytest *", [], ROOT).text(ROOT) == "run pytest *"
+    assert read_text("reach a.org b.org", [], ROOT).text(ROOT) == "reach a.org b.org"
+    assert read_text("use db/query", [], ROOT).text(ROOT) == "use db/query"

@@ -192,8 +192,10 @@ async def cancel_turn(client: BridgeClient, command: JsonObject) -> str | None:
 
 
 async def permission_response(client: BridgeClient, command: JsonObject) -> str | None:
-    outcome = command.get("outcome")
-    return await _answer(client, command, {"outcome": outcome})
+    answer: JsonObject = {"outcome": command.get("outcome")}
+    if command.get("remember") is not None:
+        answer["_meta"] = {"dragoman": {"remember": command["remember"]}}
+    return await _answer(client, command, answer)
 
 
 async def elicitation_response(client: BridgeClient, command: JsonObject) -> str | None:

@@ -78,6 +78,11 @@ class ClientCapabilities:
         """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that id."""
         return bool(own_meta(self.raw).get("questions"))
 
+    @property
+    def remembering(self) -> bool:
+        """The client shows the facts of a question (`_meta.dragoman.policy`) and what would be remembered."""
+        return bool(own_meta(self.raw).get("remembering"))
+
     def for_agent(self, *, serve_fs: bool, serve_terminal: bool) -> JsonObject:
         """The capabilities sent to the agent (G-032): the client's, without what cannot work through a gateway."""
         told = copy.deepcopy(self.raw)

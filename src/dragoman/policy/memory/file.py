@@ -20,7 +20,8 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.policy.act import Act
-from dragoman.policy.memory.memory import Memory, NotRemembered
+from dragoman.policy.memory.memory import Memory
+from dragoman.policy.memory.pattern import NotRemembered
 from dragoman.policy.rules import Rule
 
 log = logging.getLogger(__name__)

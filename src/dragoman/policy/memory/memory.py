@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from dragoman.policy.act import Act
-from dragoman.policy.memory.pattern import MAX_BYTES, MAX_PARTS, Pattern, words_of
+from dragoman.policy.memory.pattern import MAX_BYTES, MAX_PARTS, NotRemembered, Pattern, read_text, words_of
 from dragoman.policy.rules import Rule, end_of, make_rules
 
 Scope = Literal["session", "project", "everywhere"]
@@ -22,10 +22,6 @@ NAME = "remembered"
 MAX_UNTIL = timedelta(days=366)
 _DURATION = re.compile(r"(\d{1,4})([mhd])")
 _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-
-
-class NotRemembered(Exception):
-    """An answer cannot be remembered; says why, and what to do."""
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,8 +73,17 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     scope: Scope
     until: str | None = None
     """`1h`, `30m`, `2d`, `today`, or a moment such as `2027-01-31T18:00+01:00`."""
-    pattern: list[Pattern] | None = None
-    """None: the one that was shown."""
+    pattern: list[Pattern | str] | None = None
+    """As objects or as lines (`Pattern.text`); None: the one that was shown."""
+
+    def patterns(self, shown: Sequence[Pattern], root: str) -> list[Pattern]:
+        """What is to be remembered; raises `NotRemembered`."""
+        if self.pattern is None:
+            return list(shown)
+        made = [read_text(one, shown, root) if isinstance(one, str) else one for one in self.pattern]
+        if not all(pattern.about_something for pattern in made):
+            raise NotRemembered("Each entry of a pattern names commands, paths, hosts or mcp.")
+        return made
 
 
 def read_wish(told: object) -> Wish:
@@ -92,8 +97,6 @@ def read_wish(told: object) -> Wish:
             raise NotRemembered(f"A pattern has 1 to {MAX_PARTS} entries.")
         if len(msgspec.json.encode(wish.pattern)) > MAX_BYTES:
             raise NotRemembered(f"The pattern is longer than {MAX_BYTES} bytes.")
-        if not all(pattern.about_something for pattern in wish.pattern):
-            raise NotRemembered("Each entry of a pattern names commands, paths, hosts or mcp.")
     return wish
 
 

@@ -6,8 +6,8 @@ files the only ones. A person may widen a pattern; nothing here does.
 
 from __future__ import annotations
 
-import json
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Literal
 
@@ -21,7 +21,13 @@ MAX_PARTS = 20
 """Commands and files of one remembered act: more than a person would read."""
 MAX_BYTES = 16 * 1024
 """Of all patterns of one answer; a file of ours is read at decisions."""
+INSIDE = "{workspace}/**"
 _GLOB = re.compile(r"[*?\[\]{}\0]")
+_REDIRECT = re.compile(r"\d*[<>&].*", re.DOTALL)
+
+
+class NotRemembered(Exception):
+    """An answer cannot be remembered; says why, and what to do."""
 
 
 class Pattern(
@@ -53,15 +59,28 @@ class Pattern(
     def words(self, root: str = "") -> str:
         """In plain words, files relative to the project."""
         said = [
-            _line(prefix) if self.exact else f"commands that begin with {_line(prefix)}"
+            f"`{_line(prefix)}`" if self.exact else f"commands that begin with `{_line(prefix)}`"
             for prefix in self.command
         ]
         if self.paths and not self.command:
             verb = {"read": "reading ", "write": "changing "}.get(self.access or "", "")
             said += [f"{verb}{_shown(path, root)}" for path in self.paths]
-        said += [f"reaching {host}" for host in self.hosts]
+        if not self.command:
+            said += [f"reaching {host}" for host in self.hosts]
         said += [f"the tool {tool}" for tool in self.mcp]
         return ", ".join(said) or "any " + " or ".join(self.kind or ["call"])
+
+    def text(self, root: str = "") -> str:
+        """One line that a person can edit: `run pytest -q`, `run pytest *`, `write src/**`, `reach host`, `use a/b`."""
+        if self.command:
+            return f"run {_line(self.command[0])}{'' if self.exact else ' *'}"
+        if self.mcp:
+            return f"use {' '.join(self.mcp)}"
+        if self.paths:
+            return (
+                f"{self.access or 'read'} {' '.join(shlex.quote(_shown(path, root)) for path in self.paths)}"
+            )
+        return f"reach {' '.join(self.hosts)}"
 
 
 def patterns_of(act: Act) -> list[Pattern] | None:
@@ -127,13 +146,58 @@ def _is_name(text: str) -> bool:
     return bool(text) and not _GLOB.search(text)
 
 
+def read_text(text: str, shown: Sequence[Pattern], root: str) -> Pattern:
+    """The pattern of a line as `text` writes it, that a person may have changed; raises `NotRemembered`."""
+    text = text.strip()
+    same = next((pattern for pattern in shown if pattern.text(root) == text), None)
+    if same is not None:
+        return same
+    try:
+        verb, *words = shlex.split(text)
+    except ValueError as error:
+        raise NotRemembered(f"{text[:80]!r} is no pattern: {error}.") from error
+    if verb not in ("run", "read", "write", "reach", "use") or not words:
+        raise NotRemembered(f"{text[:80]!r} is no pattern: write run, read, write, reach or use, and what.")
+    boxed = True if any(pattern.boxed for pattern in shown) else None
+    if verb == "run":
+        return _edited_command(words, shown, boxed)
+    if verb == "use":
+        return Pattern(mcp=words, boxed=boxed)
+    base = next((pattern for pattern in shown if not pattern.command), Pattern())
+    made = msgspec.structs.replace(base, paths=[], access=None, hosts=words, boxed=boxed)
+    if verb == "reach":
+        return made
+    paths = [path if path[0] in "/~{" else f"{{workspace}}/{path}" for path in words if path]
+    access: Literal["read", "write"] = "write" if verb == "write" else "read"
+    return msgspec.structs.replace(made, paths=paths, access=access, hosts=base.hosts)
+
+
+def _edited_command(words: list[str], shown: Sequence[Pattern], boxed: bool | None) -> Pattern:
+    """A command that a person wrote: of the same program it keeps the files outside the project that were shown."""
+    wide = words[-1] == "*"
+    said: list[str | list[str]] = [*(words[:-1] if wide else words)]
+    if not said:
+        raise NotRemembered("`run *` would be any command: name at least the program.")
+    base = next((one for one in shown if one.command and one.command[0][:1] == said[:1]), Pattern())
+    if not wide:
+        return Pattern(
+            command=[said], exact=True, paths=base.paths, access=base.access, hosts=base.hosts, boxed=boxed
+        )
+    paths = [INSIDE, *base.paths] if base.paths else []
+    return Pattern(command=[said], paths=paths, access=base.access, hosts=base.hosts, boxed=boxed)
+
+
 def _line(prefix: Sequence[str | list[str]]) -> str:
-    """A command as a person writes it; what has blanks is quoted."""
+    """A command as a person writes it: words are quoted where needed, redirections stand as they are."""
     words = ["|".join(word) if isinstance(word, list) else word for word in prefix]
-    return "`" + " ".join(json.dumps(word) if re.search(r"\s|^$", word) else word for word in words) + "`"
+    return " ".join(
+        word if _REDIRECT.fullmatch(word) and not re.search(r"\s", word) else shlex.quote(word)
+        for word in words
+    )
 
 
 def _shown(path: str, root: str) -> str:
-    if root and path.startswith(root.rstrip("/") + "/"):
-        return path[len(root.rstrip("/")) + 1 :]
+    for start in (root.rstrip("/") + "/" if root else "", "{workspace}/"):
+        if start and path.startswith(start) and not path[len(start) :].startswith(("/", "~", "{")):
+            return path[len(start) :]
     return path

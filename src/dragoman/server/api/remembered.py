@@ -6,7 +6,6 @@ import asyncio
 
 import msgspec
 
-from dragoman.gateway.access.identity import Role
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api.operation import Operation, Values
 from dragoman.server.api.shapes import MemoryList, MemoryView
@@ -24,7 +23,7 @@ class RememberedAnswers:
             Operation("GET", path, "Answers that people had us remember", self.every, MemoryList),
             Operation(
                 "DELETE", f"{path}/{{id}}", "Forget one; what it allowed is asked again", self.forget, status=204,
-                role=Role.CONTROL,
+                does="_dragoman/forget",
                 refusals={404: "Nothing is remembered under this id.", 409: "The file cannot be written."},
             ),
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session.policy.gate import DENIED, Gate
+from dragoman.gateway.session.policy.remembering import Remembering
 from dragoman.gateway.session.policy.verdict import (
     DEFAULT,
     Verdict,
@@ -24,6 +25,7 @@ from dragoman.rpc.request import Request
 if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
     from dragoman.policy.decide import Policy
+    from dragoman.policy.memory.file import Remembered
     from dragoman.policy.requests.request import Surroundings
 
 log = logging.getLogger(__name__)
@@ -45,7 +47,17 @@ class SessionPolicy:
     def verdict(self, tool: JsonObject) -> Verdict:
         """What the rules say about a tool call, filled with what was told of it before."""
         known = self._session.tools.filled(tool)
-        return decide(self.rules, known, self.surroundings(known))
+        return decide(self.rules, known, self.surroundings(known), self.remembered)
+
+    @property
+    def remembered(self) -> Remembered | None:
+        """What people had us remember; None if each agent remembers for itself."""
+        gateway = self._session.gateway
+        return gateway.remembered if gateway.config.policy.remember == "gateway" else None
+
+    @property
+    def remembering(self) -> Remembering:
+        return Remembering(self.rules, self.remembered)
 
     def passes(self, request: Request, tool: JsonObject, options: object) -> bool:
         """Allow a call that its agent would not have asked about, if no rule is about it; else False."""
@@ -61,7 +73,7 @@ class SessionPolicy:
         from dragoman.policy.requests.service import tool_call_of
 
         method, params = request.method, decode_object(request.params)
-        verdict = decide_service(self.rules, method, params, self.surroundings({}))
+        verdict = decide_service(self.rules, method, params, self.surroundings({}), self.remembered)
         # An agent reads thousands of files: those that a rule allows are not recorded.
         recorded = method != "fs/read_text_file"
         self._gate().check(request, tool_call_of(method, params), verdict, go_on, recorded=recorded)

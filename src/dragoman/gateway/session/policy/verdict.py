@@ -15,8 +15,10 @@ from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 
 if TYPE_CHECKING:
     from dragoman.gateway.path_mapping.paths import PathMap
+    from dragoman.policy.act import Act
     from dragoman.policy.decide import Policy, Wanted
     from dragoman.policy.decide import Verdict as Decided
+    from dragoman.policy.memory.file import Remembered
     from dragoman.policy.requests.request import Surroundings
 
 # Kinds of offered options in order of preference. Never `allow_always`: a rule decides about one call, and what an agent
@@ -27,6 +29,11 @@ _PREFERRED: dict[Decision, tuple[str, ...]] = {
 }
 _PLAIN = re.compile(r"[\w./+@%-]+")
 """A path that is one word in a shell line, however it is quoted."""
+_LASTING = re.compile(
+    r"\b(always|every time|from now on|remember|(don.?t|do not|never|stop) ask|(this|the|whole) (session|project))",
+    re.IGNORECASE,
+)
+"""Labels of options that hold for longer than once, whatever their kind says."""
 
 DEFAULT = "default"
 """The name in a verdict for which there was no rule."""
@@ -44,24 +51,37 @@ class Verdict:
     """The facts that it was decided on."""
     wanted: tuple[Wanted, ...] = ()
     """The approvals that it needs; empty: anyone who may answer decides."""
+    subject: Act | None = field(default=None, compare=False)
+    """The act itself."""
 
 
-def decide(policy: Policy | PolicyConfig, tool: JsonObject, around: Surroundings | None = None) -> Verdict:
+def decide(
+    policy: Policy | PolicyConfig,
+    tool: JsonObject,
+    around: Surroundings | None = None,
+    remembered: Remembered | None = None,
+) -> Verdict:
     """What the rules in force say about a tool call; without a matching one, the user is asked."""
     from dragoman.policy.decide import policy_of
     from dragoman.policy.requests.request import Surroundings, act_of_request
 
     engine = policy_of(policy) if isinstance(policy, PolicyConfig) else policy
-    found = engine.decide(act_of_request(tool, around or Surroundings()))
-    return _with_facts(found)
+    act = act_of_request(tool, around or Surroundings())
+    return _with_facts(engine.decide(act, remembered.rules(act) if remembered is not None else ()))
 
 
-def decide_service(policy: Policy, method: str, params: JsonObject, around: Surroundings) -> Verdict:
+def decide_service(
+    policy: Policy,
+    method: str,
+    params: JsonObject,
+    around: Surroundings,
+    remembered: Remembered | None = None,
+) -> Verdict:
     """What the rules say about a call of `fs/*` or `terminal/create`; what no rule is about is allowed."""
     from dragoman.policy.requests.service import act_of_service
 
-    found = policy.decide_unasked(act_of_service(method, params, around))
-    return _with_facts(found)
+    act = act_of_service(method, params, around)
+    return _with_facts(policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ()))
 
 
 def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
@@ -73,7 +93,9 @@ def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
 
 
 def _with_facts(found: Decided) -> Verdict:
-    return Verdict(found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted)
+    return Verdict(
+        found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted, found.act
+    )
 
 
 def is_passed(policy: Policy, tool: JsonObject, around: Surroundings) -> bool:
@@ -101,7 +123,9 @@ def choose_option(decision: Decision, options: object) -> str | None:
             told = option.get("optionId")
             if not isinstance(told, str) or (decision == "allow" and ids.count(told) > 1):
                 continue  # of two options with one id, the agent may take the one for always
-            if option.get("kind") == kind and not (guessed and decision == "allow"):
+            if decision == "allow" and (guessed or is_lasting(option)):
+                continue
+            if option.get("kind") == kind:
                 return told
     return None
 
@@ -112,3 +136,8 @@ def once_only(options: object) -> object:
     if not any(option.get("kind") == "allow_once" for option in offered):
         return options
     return [option for option in offered if option.get("kind") != "allow_always"]
+
+
+def is_lasting(option: JsonObject) -> bool:
+    """Whether an option's label says that it holds for longer than once."""
+    return bool(_LASTING.search(str(option.get("name"))))

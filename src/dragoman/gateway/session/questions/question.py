@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Raw
 
 from dragoman.gateway.delivery import replay
@@ -17,13 +18,14 @@ from dragoman.gateway.ports.witness import Observed
 from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
-from dragoman.rpc.request import Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message, timestamps
 from dragoman.wire.errors import Malformed
 from dragoman.wire.message import lenient_members
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.policy.offer import Offer
 
 PERMISSION = "session/request_permission"
 ELICITATION = "elicitation/create"
@@ -31,6 +33,9 @@ CANCEL_ANSWER = {  # the agent's answer when no client will answer any more; `ti
     PERMISSION: b'{"outcome":{"outcome":"cancelled"}}',
     ELICITATION: b'{"action":"cancel"}',
 }
+
+FACTS = "policy"
+"""Member of `_meta.dragoman` with the facts of a question."""
 
 # The kind of a question's record in the journal, and the params stored in it.
 RECORDED = {
@@ -81,6 +86,10 @@ class Question:
         self.approval: Approval | None = None
         """Who has to approve it; None: the first answer decides."""
         self.since = timestamps.now()
+        self.offer: Offer | None = None
+        """Our answers, which clients are offered in place of the agent's options."""
+        self.facts: JsonObject = {}
+        """Why it is asked, the act, and what would be remembered: for the journal, and clients that show it."""
         self.timer: asyncio.TimerHandle | None = None
         self.observed: Observed | None = None
         self._life = life
@@ -117,6 +126,12 @@ class Question:
             return read_outcome(result, self.options)
         return result if "action" in read_object(result) else CANCEL_ANSWER[ELICITATION]
 
+    def for_agent(self, reply: Reply) -> Reply:
+        """The answer in the agent's own terms."""
+        if self.offer is None or not reply.ok:
+            return reply
+        return Reply(result=self.offer.for_agent(reply.result))
+
     @property
     def approvals(self) -> JsonObject:
         """Who approved, for the record of the answer."""
@@ -131,10 +146,15 @@ class Question:
         return CANCEL_ANSWER[self.method]
 
     def params_for(self, client: Client) -> bytes:
-        """The params for one client: with who has to approve; for a process that follows the session, with the id."""
+        """The params for one client: with who has to approve; for a process that follows the session, with the id.
+
+        Such processes, and clients that say so, are told the facts.
+        """
         facts: JsonObject = {}
         if client.capabilities.question_ids:  # its clients answer by id
             facts["requestId"] = self.id
+        if self.facts and (client.capabilities.question_ids or client.capabilities.remembering):
+            facts[FACTS] = self.facts
         if self.approval is not None:
             facts["approval"] = self.approval.facts()
         if not facts:
@@ -147,7 +167,12 @@ class Question:
     def shown(self) -> JsonObject:
         """What is waited for, for people."""
         asked = decode_object(self.params)
-        facts = {"id": self.id, "toolCall": asked.get("toolCall"), "options": asked.get("options")}
+        facts = {
+            "id": self.id,
+            "toolCall": asked.get("toolCall"),
+            "options": asked.get("options"),
+            **self.facts,
+        }
         if self.approval is None:
             return {**facts, "since": self.since}
         return {**facts, "since": self.since, "approval": self.approval.facts()}
@@ -190,18 +215,19 @@ def option_ids(options: object) -> frozenset[str]:
     return frozenset(str(as_object(option).get("optionId")) for option in offered)
 
 
-def take_id(params: bytes) -> tuple[str | None, bytes]:
-    """The id that the owner gave the question, and the params without that id and without its approval."""
+def take_own(params: bytes) -> tuple[str | None, JsonObject, bytes]:
+    """The id and the facts that the owner gave the question; the params without them and without its approval."""
     members = message.members(params)
     meta = lenient_members(members.pop("_meta", NOTHING))
     own = lenient_members(meta.pop("dragoman", NOTHING))
     own.pop("approval", None)
     key = message.id_key(own.pop("requestId", NOTHING))
+    facts = as_object(msgspec.json.decode(own.pop(FACTS, NOTHING) or b"null"))
     given = key[1] if key is not None else None
     if not isinstance(given, str):
-        return None, params
+        return None, {}, params
     rest = {**meta, "dragoman": own} if own else meta
-    return given, encode({**members, "_meta": rest} if rest else members)
+    return given, facts, encode({**members, "_meta": rest} if rest else members)
 
 
 def read_outcome(raw: bytes, options: frozenset[str]) -> bytes:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session.policy.gate import OwnQuestion, is_switch
-from dragoman.gateway.session.policy.verdict import Verdict, choose_option, once_only
-from dragoman.gateway.session.questions import approving
+from dragoman.gateway.session.policy.remembering import question_facts
+from dragoman.gateway.session.policy.verdict import once_only
+from dragoman.gateway.session.questions import approving, deciding
 from dragoman.gateway.session.questions.answerer import Answerer
 from dragoman.gateway.session.questions.approval import Approval, is_allowing
 from dragoman.gateway.session.questions.decisions import RecentDecisions
@@ -28,7 +29,7 @@ from dragoman.gateway.session.questions.question import (
     RECORDED,
     Question,
     option_ids,
-    take_id,
+    take_own,
     take_unasked,
 )
 from dragoman.gateway.session.states import question_life
@@ -38,6 +39,7 @@ from dragoman.wire.errors import RpcError, invalid_params, method_not_found
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
     from dragoman.gateway.delivery.attachment import Attachment
+    from dragoman.gateway.session.policy.offer import Offer
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
@@ -71,7 +73,8 @@ class Questions:
         self._session.tools.see(tool)
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
-        if unasked and self._session.policy.passes(request, tool, params.get("options")):
+        policy, session = self._session.policy, self._session
+        if unasked and policy.passes(request, tool, params.get("options")):
             return
         in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
         if self._session.cancelling or not in_turn:
@@ -81,15 +84,20 @@ class Questions:
             announced = quirks.announcement(tool)
             self._session.tools.see(announced)
             self._session.publish(announced)
-        verdict = self._verdict(request, tool)
-        if verdict is not None and self._decided(request, tool, params.get("options"), verdict):
+        verdict = None if self._asked_by_owner else deciding.verdict_for(policy, request, tool)
+        if verdict is not None and deciding.answer_by_rule(
+            policy, session.tools.allowed, request, tool, params.get("options"), verdict
+        ):
             return
-        approval = self._approval(params, verdict)
-        if approval is not None:
+        approval = deciding.approval_for(params, verdict, session.turn.prompter if session.turn else "")
+        offer = policy.remembering.offer(verdict, tool, params.get("options"), session.options.modes())
+        if offer is not None:
+            params["options"] = offer.options
+        elif approval is not None:
             params["options"] = once_only(params.get("options"))
-            changed = True
-        raw = encode(params) if changed else request.params
-        self._ask(request, raw, option_ids(params.get("options")), approval)
+        raw = encode(params) if changed or offer is not None or approval is not None else request.params
+        facts = question_facts(verdict, offer)
+        self._ask(request, raw, option_ids(params.get("options")), approval, offer, facts)
 
     def elicitation(self, request: Request) -> None:
         mode = decode_object(request.params).get("mode")
@@ -122,7 +130,9 @@ class Questions:
         if question is None:
             return False
         answerer = by if isinstance(by, Answerer) else Answerer.of(by)
-        self._take(question, question.read_answer(result), answerer)
+        answer = question.read_answer(result)
+        self._session.policy.remembering.check(question.offer, answer, answerer.identity)
+        self._take(question, answer, answerer)
         return True
 
     def heard_approval(self, question_id: str, facts: JsonObject) -> None:
@@ -197,47 +207,23 @@ class Questions:
         question.withdraw()
         self._close(question, why)
 
-    def _verdict(self, request: Request, tool: JsonObject) -> Verdict | None:
-        """What the rules say; None in a followed session, whose owner's rules left the question to a user."""
-        if self._asked_by_owner:
-            return None
-        return request.verdict if isinstance(request, OwnQuestion) else self._session.policy.verdict(tool)
-
-    def _approval(self, params: JsonObject, verdict: Verdict | None) -> Approval | None:
-        """Who has to approve; in a followed session its owner says so."""
-        if verdict is None:
-            return Approval.read(as_object(own_meta(params).get("approval")))
-        turn = self._session.turn
-        return Approval.wanted(verdict.wanted, turn.prompter if turn is not None else "")
-
-    def _decided(self, request: Request, tool: JsonObject, options: object, verdict: Verdict) -> bool:
-        """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
-        if verdict.decision == "ask":
-            return False
-        option = choose_option(verdict.decision, options)
-        if option is None and verdict.decision == "allow":
-            return False
-        outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-        self._session.policy.record(verdict, tool, outcome)
-        if verdict.decision == "allow":
-            self._session.tools.allowed.add(verdict.act)
-        told: JsonObject = {"outcome": outcome}
-        if verdict.reason is not None:
-            told["_meta"] = {"dragoman": {"reason": verdict.reason}}
-        request.reply(encode(told))
-        return True
-
     def _ask(
-        self, request: Request, raw: bytes, options: frozenset[str], approval: Approval | None = None
+        self,
+        request: Request,
+        raw: bytes,
+        options: frozenset[str],
+        approval: Approval | None = None,
+        offer: Offer | None = None,
+        about: JsonObject | None = None,
     ) -> None:
         params, given = self._session.for_client(raw), None
         if self._asked_by_owner:
-            given, params = take_id(params)
+            given, about, params = take_own(params)
         if any(question.id == given for question in self._open):
             given = None  # with one id for two questions, one consent would answer both
         life = question_life(self._session.id, self._session.illegal)
         question = Question(life, request, params, options, given)
-        question.approval = approval
+        question.approval, question.offer, question.facts = approval, offer, about or {}
         self._open.append(question)
         if question.id in self._expected:
             self._expected[question.id].set()
@@ -245,7 +231,7 @@ class Questions:
         kind, shown = RECORDED[question.method]
         told = "permission" if question.method == PERMISSION else "elicitation"
         question.observed = self._session.gateway.witness.question(self._session.id, told)
-        facts = {name: asked.get(name) for name in shown}
+        facts = {**{name: asked.get(name) for name in shown}, **question.facts}
         wanted = approval.facts() if approval is not None else None
         self._session.record(kind, id=question.id, **facts, approval=wanted)
         if approval is not None and not self._asked_by_owner:
@@ -344,8 +330,9 @@ class Questions:
 
     def _settle(self, question: Question, reply: Reply, by: str, answerer: Answerer | None = None) -> None:
         self._close(question, by)
-        question.request.answer(reply)
-        self._record_answer(question, reply.result, by, answerer)
+        remembered = self._remember_answer(question, reply.result, answerer) if answerer is not None else {}
+        question.request.answer(question.for_agent(reply))
+        self._record_answer(question, reply.result, by, answerer, remembered)
         question.withdraw()
         self._session.changed()
         log.info(
@@ -356,7 +343,24 @@ class Questions:
         question.end(by)
         self._open.remove(question)
 
-    def _record_answer(self, question: Question, result: bytes, by: str, answerer: Answerer | None) -> None:
+    def _remember_answer(self, question: Question, answer: bytes, answerer: Answerer) -> JsonObject:
+        """Remember what the person wishes; what cannot be remembered is told, and the answer holds once."""
+        call = as_object(decode_object(question.params).get("toolCall")).get("toolCallId")
+        told, trouble = self._session.policy.remembering.remember(
+            question.offer, answer, str(call), answerer.identity
+        )
+        if trouble is not None:
+            self._session.notice(f"Nothing is remembered, the answer holds once. {trouble}")
+        return told
+
+    def _record_answer(
+        self,
+        question: Question,
+        result: bytes,
+        by: str,
+        answerer: Answerer | None,
+        remembered: JsonObject | None = None,
+    ) -> None:
         """Journal who decided what; form input may be a secret and is not stored."""
         kind, member = ANSWERED[question.method]
         read = decode_object(result)
@@ -368,7 +372,7 @@ class Questions:
         facts: JsonObject = {"by": by, "client": None, member: answer}
         if answerer is not None:
             facts |= {"client": answerer.title, "identity": answerer.identity.name}
-        facts |= question.approvals
+        facts |= {**question.approvals, **(remembered or {})}
         self._session.record(kind, id=question.id, **facts)
         self._recent.add(question.id, facts)
 
@@ -383,7 +387,7 @@ class Questions:
 
     def _is_ours(self, rule: str) -> bool:
         """Whether the name is reserved: a client must not be able to record a decision as the gateway's own."""
-        return rule in ENDED_BY or rule in self._session.policy.names()
+        return rule in ENDED_BY or rule.startswith("remembered ") or rule in self._session.policy.names()
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""

@@ -148,6 +148,11 @@ class Options:
         found = {category: self.option(category) for category in WORDS}
         return {category: each.get("currentValue") for category, each in found.items() if each is not None}
 
+    def modes(self) -> list[object]:
+        """Ids of the modes that the agent lists."""
+        option = self.option(MODE)
+        return [each.get("value") for each in _flat(option.get("options"))] if option is not None else []
+
     def choose(self, category: str, value: object) -> bool:
         """Set a value that was chosen in the older form; True if it differs from the current one."""
         option = self.option(category)

@@ -1,0 +1,51 @@
+"""What the rules say about a permission question: they answer it, or say who has to."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
+from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
+from dragoman.gateway.session.policy.gate import OwnQuestion
+from dragoman.gateway.session.policy.verdict import Verdict, choose_option
+from dragoman.gateway.session.questions.approval import Approval
+from dragoman.rpc.request import Request
+
+
+class Rules(Protocol):
+    """The part of a session's policy that is used here."""
+
+    def verdict(self, tool: JsonObject) -> Verdict: ...
+
+    def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None: ...
+
+
+def verdict_for(rules: Rules, request: Request, tool: JsonObject) -> Verdict:
+    return request.verdict if isinstance(request, OwnQuestion) else rules.verdict(tool)
+
+
+def approval_for(params: JsonObject, verdict: Verdict | None, prompter: str) -> Approval | None:
+    """Who has to approve; in a followed session, without a verdict, its owner says so."""
+    if verdict is None:
+        return Approval.read(as_object(own_meta(params).get("approval")))
+    return Approval.wanted(verdict.wanted, prompter)
+
+
+def answer_by_rule(
+    rules: Rules, allowed: AllowedCalls, request: Request, tool: JsonObject, options: object, verdict: Verdict
+) -> bool:
+    """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
+    if verdict.decision == "ask":
+        return False
+    option = choose_option(verdict.decision, options)
+    if option is None and verdict.decision == "allow":
+        return False
+    outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
+    rules.record(verdict, tool, outcome)
+    if verdict.decision == "allow":
+        allowed.add(verdict.act)
+    told: JsonObject = {"outcome": outcome}
+    if verdict.reason is not None:
+        told["_meta"] = {"dragoman": {"reason": verdict.reason}}
+    request.reply(encode(told))
+    return True
