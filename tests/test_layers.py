@@ -30,7 +30,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "rpc": ("wire",),
     "gateway": (
         *("wire", "rpc", "config.model", "config.root", "log"),
-        *("policy.decide", "policy.rules", "policy.requests", "policy.memory"),
+        *("policy.act", "policy.decide", "policy.rules", "policy.requests", "policy.memory"),
     ),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
     "sandbox": (
