@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
 from dragoman.gateway.rewriting import dialects, quirks
@@ -52,7 +53,8 @@ class Questions:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._open: list[Question] = []
-        self._expected: dict[str, asyncio.Event] = {}
+        self._expected: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        """By the id of a question that has not come yet: set when it comes, kept by those that wait for it."""
         self._recent = RecentDecisions()
 
     def __len__(self) -> int:
@@ -161,8 +163,6 @@ class Questions:
             await asyncio.wait_for(there.wait(), patience)
         except TimeoutError:
             return False
-        finally:
-            self._expected.pop(question_id, None)
         return True
 
     def client_gone(self, client: Client) -> None:
@@ -225,8 +225,8 @@ class Questions:
         question = Question(life, request, params, options, given)
         question.approval, question.offer, question.facts = approval, offer, about or {}
         self._open.append(question)
-        if question.id in self._expected:
-            self._expected[question.id].set()
+        if (there := self._expected.get(question.id)) is not None:
+            there.set()
         asked = decode_object(question.params)
         kind, shown = RECORDED[question.method]
         told = "permission" if question.method == PERMISSION else "elicitation"
