@@ -6,7 +6,7 @@ import asyncio
 import re
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -19,9 +19,10 @@ from dragoman.gateway.ports.store import (
     SessionChanges,
     StoreClosed,
     StoreError,
+    StoreUnavailable,
     UnknownSession,
 )
-from dragoman.store import FileStore, directory, limits
+from dragoman.store import FileStore, directory, limits, writer
 from dragoman.store.writer import Writer
 from support.store.store_process import BOUND, append, begin, numbered, read_all
 
@@ -225,6 +226,30 @@ async def test_an_event_with_a_line_feed_is_refused(store: FileStore) -> None:
     assert isinstance(await append(store, session, 1, [b"a", b"b\nc"]), BadEvent)
     assert isinstance(await append(store, session, 1, [b"x" * limits.BATCH_BYTES, b"\n"]), BadEvent)
     assert await store.last_seq(session) == 0
+
+
+@pytest.mark.parametrize("sync", ["normal", "full"])
+async def test_an_append_that_fails_unexpectedly_has_an_outcome_and_the_next_is_stored(
+    path: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch, sync: Literal["normal", "full"]
+) -> None:
+    store = await FileStore.open(path, runtime, sync=sync)
+    one, other = await begin(store, "one"), await begin(store, "other")
+    with monkeypatch.context() as patched:
+        patched.setattr(writer, "crc32", lambda *_: _fail())
+        async with asyncio.timeout(BOUND):
+            outcomes = await asyncio.gather(
+                append(store, one, 1, [b"a"]), append(store, other, 1, [b"x" * 2 * limits.INLINE_BYTES])
+            )
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable, StoreUnavailable]
+    async with asyncio.timeout(BOUND):
+        assert await append(store, one, 1, [b"a"]) is None
+        assert await append(store, other, 1, [b"b"]) is None
+    assert [numbered(await read_all(store, each)) for each in (one, other)] == [{1: b"a"}, {1: b"b"}]
+    await store.close()
+
+
+def _fail() -> int:
+    raise MemoryError
 
 
 async def test_empty_events_and_empty_appends_are_harmless(store: FileStore) -> None:

@@ -59,6 +59,8 @@ def explain(error: Exception, path: Path) -> port.StoreError:
         kind, text = _BY_ERRNO.get(error.errno, _OTHER)
         place = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(path)
         return kind(text.format(path=place, detail=error.strerror, verb=_refused(place)))
+    if isinstance(error, MemoryError):
+        return port.StoreUnavailable(f"{path} cannot be written: no memory is left.")
     if not isinstance(error, (sqlite3.Error, OSError)):
         return port.BadEvent(f"The record cannot be stored: {error}.")
     # Errors of the Python module itself ("Cannot operate on a closed database") carry no code.

@@ -70,17 +70,17 @@ class Writer:
         if first_seq != last_seq + 1:
             text = f"Event {first_seq} of session {self.folder.name} does not follow {last_seq}."
             raise SequenceGap(text, last_seq)
-        for event in events:
-            if LF in event:
-                raise BadEvent("An event has a line feed in it; journal events are single lines.")
-        lines = _join(events)
-        if ts is None:
-            ts = int(time() * 1000)
-        if len(lines) <= limits.BATCH_BYTES:
-            parts = [_describe(first_seq, count, lines, self.epoch, ts), lines]
-        else:
-            parts = _batches(first_seq, self.epoch, ts, events, len(lines))
         try:
+            for event in events:
+                if LF in event:
+                    raise BadEvent("An event has a line feed in it; journal events are single lines.")
+            lines = _join(events)
+            if ts is None:
+                ts = int(time() * 1000)
+            if len(lines) <= limits.BATCH_BYTES:
+                parts = [_describe(first_seq, count, lines, self.epoch, ts), lines]
+            else:
+                parts = _batches(first_seq, self.epoch, ts, events, len(lines))
             if self._descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
                 self._begin_segment()
             if self._offset == 0:
@@ -93,7 +93,9 @@ class Writer:
             while written < size:  # a nearly full disk accepts a part, then fails
                 rest = memoryview(b"".join(parts))[written:]
                 written += os.pwrite(self._descriptor, rest, self._offset + written)
-        except OSError as error:
+        except StoreError:
+            raise
+        except Exception as error:  # also without memory, or by a bug of ours: the caller gets an outcome
             self._cut()
             raise explain(error, self.folder) from error
         self._offset += size
@@ -279,7 +281,7 @@ class Owned:
             outcome = None
         except StoreError as error:
             outcome = error
-        except OSError as error:
+        except OSError as error:  # of the look whether it is ours
             outcome = explain(error, self.writer.folder)
         self._disk.took(monotonic() - began, 0)
         done(outcome)
