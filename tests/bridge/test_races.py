@@ -89,3 +89,19 @@ def test_two_pages_that_act_at_once_in_a_stored_session_do_not_unload_it_under_e
         assert [answer and answer["type"] for answer in answers] == ["ack", "ack"], answers
         assert each.queue() == []
         assert not each.loaded, "it is unloaded when the last command has ended"
+
+
+def test_commands_of_a_page_that_leaves_end_although_the_agent_never_answers() -> None:
+    with race() as each:
+        page, _ = each.pages
+        loop, process = each.world.loop, each.process
+        before = set(loop.tasks_of(process))
+        page.send("load_session", each.session)
+        page.send("send_message", each.session, content=json.dumps({"say": 1}))
+        loop.rest()
+        page.send("change_mode", each.session, modeId="silent")
+        loop.rest()
+        assert set(loop.tasks_of(process)) - before, "the command waits for the agent"
+        page.leave()
+        loop.rest()
+        assert not set(loop.tasks_of(process)) - before

@@ -284,6 +284,7 @@ class PageClient(BackgroundClient):
 
     def close(self) -> None:
         self._page.socket.close()
+        super().close()  # commands that wait for an answer end
 
     def close_with(self, code: int, reason: str = "") -> None:
         if isinstance(self._page.socket, CodedLink):
