@@ -1,4 +1,4 @@
-"""The batches of a journal's feed that are not stored and sent yet: held back, completed or dropped."""
+"""The batches of a journal's feed that are not stored and sent yet: held back, completed, sent unstored or dropped."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import actions
 from dragoman.gateway.delivery.actions import Action
-from dragoman.gateway.delivery.batch import Batch
+from dragoman.gateway.delivery.batch import Batch, Missing
+from dragoman.wire import timestamps
 
 if TYPE_CHECKING:
     from dragoman.gateway.delivery.attachment import Attachment
 
 
 class BatchCollector:
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, last_seq: int, missing: Missing | None) -> None:
         self.attachments: list[Attachment] = []
+        self.delivered = last_seq
+        self.missing = missing
+        """Events that were sent to clients since the last stored event, but are not stored."""
         self._session_id = session_id
         self._open: Batch | None = None
         self._published = 0
@@ -27,6 +31,10 @@ class BatchCollector:
 
     def _flush(self, batch: Batch) -> None:
         """The batch is complete: store it."""
+        raise NotImplementedError
+
+    def _show(self, batch: Batch) -> None:
+        """Send the batch to the attachments."""
         raise NotImplementedError
 
     @property
@@ -82,6 +90,19 @@ class BatchCollector:
         """Discard all waiting batches without sending them to any client; their actions still run."""
         while self._pending:
             self._run(self._pending.popleft())
+
+    def _hand_over_unkept(self, most: int = -1) -> None:
+        """Send waiting batches without numbers: all of them, or the first `most`."""
+        while self._pending and most:
+            most -= 1
+            batch = self._pending.popleft()
+            if batch.gap:
+                self._run(batch)
+                continue
+            batch.kept, batch.after = False, self.delivered
+            before = self.missing or Missing(0, timestamps.now())
+            self.missing = Missing(before.events + len(batch.events), before.since)
+            self._show(batch)
 
     def _run(self, batch: Batch) -> None:
         for action in batch.actions:

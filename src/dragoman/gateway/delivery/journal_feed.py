@@ -1,9 +1,10 @@
 """The feed of a session with a journal: published events are stored, then sent to clients.
 
-A batch holds the events published in one turn of the event loop. It is stored with one append, gets its numbers when it
-is sent to the store, and goes to every attachment once it is stored, mostly before the append returns. Appends may
-overlap; the store answers in their order, and after a failed append the following ones fail too. When all are answered,
-the failed batches are first in `_pending` and are retried, the first alone until it succeeds (states: `journal_state`).
+A batch holds the events published in one turn of the event loop, or in several while the agent floods. It is stored
+with one append, gets its numbers when it is sent to the store, and goes to every attachment once it is stored, mostly
+before the append returns. Appends may overlap; the store answers in their order, and after a failed append the following
+ones fail too. When all are answered, the failed batches are first in `_pending` and are retried, the first alone until
+it succeeds (states: `journal_state`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from dragoman.gateway.delivery.journal_state import (
     is_taken,
 )
 from dragoman.gateway.ports.store import OutcomeUnknown, SequenceGap, Store, StoreError
-from dragoman.wire import timestamps
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ RETRY_SECONDS = 0.1
 """Time between two tries in the state WAITING."""
 TELL_SECONDS = 0.5
 """How long events wait before clients are notified: a short delay of the disk is not reported."""
+FLOOD_BYTES = 48 * 1024
+"""A turn that publishes so much emptied the agent's pipe (64 KiB), which the agent fills again at once."""
+MAX_BATCH_BYTES = 192 * 1024
+"""Size at which a batch does not grow any more: with one more turn it stays below what the store splits."""
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 """Size of the batches in flight to a slow disk above which the agent is paused."""
 HEAL_SECONDS = 1.0
@@ -54,15 +58,12 @@ class JournalFeed(BatchCollector):
         missing: Missing | None = None,
     ) -> None:
         """`missing`: events that an earlier feed in this process sent after `last_seq` and could not store."""
-        super().__init__(session_id)
+        super().__init__(session_id, last_seq, missing)
         self.epoch = epoch
-        self.delivered = last_seq
         self.store = store
         self.state = JournalState.STORED
         self.trouble: StoreError | None = None
         """Why events cannot be stored at present."""
-        self.missing = missing
-        """Events that were sent to clients since the last stored event, but are not stored."""
         self.authors: dict[int, object] = {}
         """Author by seq, of events published by this process; authors are not sent their own events again."""
         self._next = last_seq + 1
@@ -119,12 +120,21 @@ class JournalFeed(BatchCollector):
         """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
         a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
         batch = self._open = Batch()
-        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
+        self._loop.call_soon(self._next_turn if waits else self._end_turn, batch)
         return batch
 
     def _next_turn(self, batch: Batch) -> None:
         if self._open is batch:
-            self._loop.call_soon(self._flush, batch)
+            self._loop.call_soon(self._end_turn, batch)
+
+    def _end_turn(self, batch: Batch, before: int = 0) -> None:
+        """Flush a batch, unless the turn added so much to its size `before` that the agent has more ready: then it
+        grows for another turn, because a few large appends cost less than many."""
+        size = sum(map(len, batch.events))
+        if self._open is batch and size - before >= FLOOD_BYTES and size < MAX_BATCH_BYTES:
+            self._loop.call_soon(self._end_turn, batch, size)
+        else:
+            self._flush(batch)
 
     # -- storing
 
@@ -376,19 +386,6 @@ class JournalFeed(BatchCollector):
             self._append_all()
 
     # -- showing
-
-    def _hand_over_unkept(self, most: int = -1) -> None:
-        """Send waiting batches without numbers: all of them, or the first `most`."""
-        while self._pending and most:
-            most -= 1
-            batch = self._pending.popleft()
-            if batch.gap:
-                self._run(batch)
-                continue
-            batch.kept, batch.after = False, self.delivered
-            before = self.missing or Missing(0, timestamps.now())
-            self.missing = Missing(before.events + len(batch.events), before.since)
-            self._show(batch)
 
     def _show(self, batch: Batch) -> None:
         for attachment in self.attachments:
