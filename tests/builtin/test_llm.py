@@ -107,6 +107,6 @@ async def test_arguments_that_are_no_sound_object_are_none(arguments: str) -> No
 def test_a_conversation_survives_being_stored() -> None:
     conversation = Conversation()
     conversation.add_prompt(["hi", "there"])
-    stored = conversation.unsaved()
-    assert conversation.unsaved() == []
+    stored = conversation.take_unsaved()
+    assert conversation.take_unsaved() == []
     assert Conversation.restore(stored).messages == conversation.messages

@@ -150,7 +150,7 @@ class ProcessLauncher:
             raise AgentUnavailable(
                 f"The agent {name} cannot be started in the sandbox {box.name}. {error}"
             ) from error
-        running.enclosed(inside)
+        running.enter_box(inside)
         return running
 
 

@@ -354,7 +354,7 @@ class BoxedAgent(AcpAgent):
 
     _leaving: asyncio.Task[None] | None = None
 
-    def enclosed(self, inside: Enclosed) -> None:
+    def enter_box(self, inside: Enclosed) -> None:
         """Send the preface and watch for the end; called right after the start, before anything else is sent."""
         if inside.preface:
             self.send(inside.preface.removesuffix(b"\n"))

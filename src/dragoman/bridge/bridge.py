@@ -151,7 +151,7 @@ class Bridge:
             session.detach(self.background_clients.gateway_client().client)
             if self.gateway.has(session) and session.turn is None:
                 self.gateway.idle(session)
-                self.gateway.left(session)
+                self.gateway.detached(session)
 
     async def _use(self, session_id: str) -> Session:
         """The session, which is not unloaded before its `end_attach`; a background client resumes a stored one."""

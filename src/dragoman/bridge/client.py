@@ -337,7 +337,11 @@ class Watch:
         send, hub, stamp = self._send, self.hub, f"{second(ts // 1000)}.{ts % 1000:03d}Z"
         shared = hub.watchers > 1
         for seq, event in enumerate(events, first_seq):
-            send(hub.encoded(seq, stamp, event) if shared else translate(hub.session_id, seq, stamp, event))
+            send(
+                hub.encode_event(seq, stamp, event)
+                if shared
+                else translate(hub.session_id, seq, stamp, event)
+            )
         self.last = first_seq + len(events) - 1
 
     def unkept(self, ts: int, events: list[bytes]) -> None:

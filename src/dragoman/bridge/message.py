@@ -51,7 +51,7 @@ class Message:
         return {**self._facts(), **kept}
 
     @classmethod
-    def kept(cls, stored: JsonObject) -> Message:
+    def from_stored(cls, stored: JsonObject) -> Message:
         sender = as_object(stored.get("sender"))
         return cls(
             str(stored.get("clientMessageId")),

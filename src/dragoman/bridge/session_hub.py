@@ -35,7 +35,7 @@ class SessionHub:
         """The latest state found in the journal, used while no agent runs."""
         self.watchers = 0
         self._background_clients = background_clients
-        kept = [Message.kept(stored) for stored in recalled.queue or []]
+        kept = [Message.from_stored(stored) for stored in recalled.queue or []]
         self._queue = [message.stop() for message in kept] if recalled.stopped else kept
         self._ids: dict[str, None] = dict.fromkeys(reversed(recalled.message_ids))
         self._ids.update(dict.fromkeys(message.id for message in self._queue))
@@ -48,7 +48,7 @@ class SessionHub:
 
     # -- events
 
-    def encoded(self, seq: int, stamp: str, event: bytes) -> bytes:
+    def encode_event(self, seq: int, stamp: str, event: bytes) -> bytes:
         """Translate an event, once for all pages."""
         known = self._encoded.get(seq)
         if known is not None:

@@ -70,7 +70,7 @@ async def converse(session: Session, prompt: Sequence[Json]) -> str:
     except ModelFailed as failure:
         raise internal(str(failure), failure.reason, model=llm.name) from failure
     finally:
-        session.history.add_messages(conversation.unsaved())
+        session.history.add_messages(conversation.take_unsaved())
 
 
 async def compact_now(session: Session) -> None:
@@ -134,13 +134,13 @@ class ModelTurn:
 
     def _keep(self) -> None:
         """Save before each request, when every call has its result: a long turn survives the end of its process."""
-        self._session.history.add_messages(self._conversation.unsaved())
+        self._session.history.add_messages(self._conversation.take_unsaved())
         self._session.save()
 
     def _stopped(self, reason: str) -> str:
         if reason == "refusal":
             self._conversation.forget_from(self._start)
-            self._session.history.replace_messages(self._conversation.unsaved())
+            self._session.history.replace_messages(self._conversation.take_unsaved())
         return reason
 
     # -- asking
@@ -180,7 +180,7 @@ class ModelTurn:
                 self._show(piece, message)
                 await session.client.wait_writable()
         except asyncio.CancelledError:
-            self._conversation.interrupted([], [])
+            self._conversation.record_interruption([], [])
             raise
         finally:
             await stream.aclose()
@@ -208,7 +208,7 @@ class ModelTurn:
             for call in calls:
                 results.append((call, await self._run_call(call)))
         except asyncio.CancelledError:
-            self._conversation.interrupted(calls, results)
+            self._conversation.record_interruption(calls, results)
             raise
         self._conversation.add_results(results)
 

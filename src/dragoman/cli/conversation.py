@@ -154,6 +154,6 @@ def text_of(content: object) -> str:
     return f"[{kind}]" if kind else ""
 
 
-def spoken(update: JsonObject) -> str:
+def chunk_text(update: JsonObject) -> str:
     """The text of a chunk for a terminal; a chunk that is only a Markdown fence is left out."""
     return "" if own_meta(update).get("fence") is True else text_of(update.get("content"))

@@ -111,12 +111,12 @@ class Registry(SessionHost):
     def idle(self, session: Session) -> None:
         self.parking.idle(session)
         if session.owned_elsewhere:
-            self.left(session)
+            self.detached(session)
 
     async def close_session(self, session: Session) -> None:
         """End a session and, with its last one, the agent process (G-057)."""
         if session.closed:
-            await self.closings.released(session.id)
+            await self.closings.wait_released(session.id)
             return
         agent = session.agent
         session.questions.cancel_all("close")
@@ -153,7 +153,7 @@ class Registry(SessionHost):
     async def unload(self, session: Session) -> None:
         """Drop a session from memory; the next load makes it live again."""
         if session.closed:
-            await self.closings.released(session.id)
+            await self.closings.wait_released(session.id)
         else:
             session.close()
             await self._drop(session)
@@ -166,7 +166,7 @@ class Registry(SessionHost):
         self.changed(session)
         session.silence.stop()
         self.closings.releases[session.id] = self.spawn(self._release(session, changes))
-        await self.closings.released(session.id)
+        await self.closings.wait_released(session.id)
 
     async def _release(self, session: Session, changes: SessionChanges | None) -> None:
         """Store and send the last events, detach the clients, release the lease."""
@@ -188,7 +188,7 @@ class Registry(SessionHost):
                     log.warning("lease was not given back: %s", error, extra={"session": session.id})
                 del self.closings.releases[session.id]
 
-    def left(self, session: Session) -> None:
+    def detached(self, session: Session) -> None:
         """A client detached: unload a parked session, or stop following one, when no client is attached."""
         if (session.parked or session.owned_elsewhere) and not session.attachments:
             self.spawn(self._unload_unless_used(session))
@@ -207,7 +207,7 @@ class Registry(SessionHost):
         elif session.parked:
             await self.unload(session)
 
-    async def unwatched(self) -> None:
+    async def wait_unwatched(self) -> None:
         """Wait until no client is attached to any session."""
         while any(session.attachments for session in self.sessions.values()):
             self._someone_left.clear()

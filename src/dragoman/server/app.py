@@ -81,7 +81,7 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
-        receive, send = self._metrics.traffic.counted(receive, send, self._begun)
+        receive, send = self._metrics.traffic.count_bodies(receive, send, self._begun)
         request = Request(scope, receive, send)
         request.visit = self._proxies.unwrap(request.visit)
         LOG_CONTEXT.set(_about(request))

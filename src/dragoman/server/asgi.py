@@ -242,7 +242,7 @@ class Request:
         except TimeoutError as error:
             raise Stalled from error
 
-    async def gone(self) -> None:
+    async def wait_gone(self) -> None:
         """Return when the client has disconnected."""
         while (await self.receive())["type"] != "http.disconnect":
             pass

@@ -109,7 +109,7 @@ class SessionServices:
             raise method_not_found(request.method)
 
     def terminal_output(self, terminal: str) -> bytes | None:
-        return self._terminals.printed(terminal)
+        return self._terminals.output_of(terminal)
 
     async def close(self) -> None:
         """End the commands, finish the write in progress, and drop queued requests."""

@@ -78,7 +78,7 @@ class Terminals:
     async def output(self, params: bytes) -> bytes:
         return msgspec.json.encode(self._find(params).output())
 
-    def printed(self, id: str) -> bytes | None:
+    def output_of(self, id: str) -> bytes | None:
         """The result of `terminal/output` by id, for clients that display it; None if the terminal is gone."""
         terminal = self._terminals.get(id)
         return None if terminal is None else msgspec.json.encode(terminal.output())

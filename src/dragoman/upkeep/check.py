@@ -225,7 +225,7 @@ def _orphan(path: Path, folder: Folder, home: Path, about: str) -> Findings:
         )  # fmt: skip
         return
     detail, advice = "its journal is not in the directory", "--fix adds it again"
-    if repair.described(home) is None:
+    if repair.read_description(home) is None:
         detail += f", and {DESCRIPTION} is missing or damaged: its agent, folder and title are not known"
         advice = f'--fix adds it with the agent "{repair.UNKNOWN}": it can be read, exported and deleted'
     yield _fix("error", about, detail, advice, lambda: repair.add_again(path, folder, home.name))
@@ -245,7 +245,7 @@ def _journal(path: Path, folder: Folder, home: Path, about: str, known: Numbers)
             )  # fmt: skip
             known = Numbers(found[0].first_seq, known.last_seq, known.epoch)
     lost, end = repair.lost_spans(home, known)
-    new = [span for span in lost if span not in repair.accepted(home)]
+    new = [span for span in lost if span not in repair.accepted_spans(home)]
     if not found:
         detail = f"its journal is missing ({events([(known.first_seq, known.last_seq)])})"
     else:

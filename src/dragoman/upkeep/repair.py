@@ -113,14 +113,14 @@ def looks_pruned(home: Path) -> bool:
     return end.segment is not None and not end.offset and not end.torn
 
 
-def accepted(home: Path) -> list[Span]:
+def accepted_spans(home: Path) -> list[Span]:
     try:
         return msgspec.json.decode((home / ACCEPTED).read_bytes(), type=list[Span])
     except (FileNotFoundError, msgspec.DecodeError):
         return []
 
 
-def described(home: Path) -> Described | None:
+def read_description(home: Path) -> Described | None:
     """The content of `session.json`; None if the file is missing or invalid."""
     try:
         found = msgspec.json.decode((home / DESCRIPTION).read_bytes(), type=Described)
@@ -158,7 +158,7 @@ def add_again(path: Path, folder: Folder, session_id: str) -> None:
     home = folder.of(session_id)
     with _owned(folder, session_id) as lock, _writing(path) as connection:
         end = segments.Reader().end(home)
-        known = described(home) or _unknown(home)
+        known = read_description(home) or _unknown(home)
         numbers = {"first_seq": end.first_seq, "last_seq": max(end.last_seq, known.last_seq)}
         epoch = max(known.epoch, end.epoch, lock.read().epoch)
         columns = {

@@ -137,7 +137,7 @@ class Session(LinkHandler):
             self._prepared.add_done_callback(_log_failure)
 
     async def _open_late(self, servers: JsonObject) -> None:
-        """Complete the start after the client got its session; `_opened` raises the error, if any."""
+        """Complete the start after the client got its session; `_wait_opened` raises the error, if any."""
         told = self.options.models
         try:
             await self._open(servers)
@@ -150,7 +150,7 @@ class Session(LinkHandler):
             self._owner.tell_options(self, "model")
         self.tell_commands()
 
-    async def _opened(self) -> None:
+    async def _wait_opened(self) -> None:
         """Wait until the process has answered `initialize`; raises `RpcError` if it did not start."""
         if self._opening is None:
             return
@@ -180,7 +180,7 @@ class Session(LinkHandler):
         self._turn = turn
         self._cancelled = False
         try:
-            await self._opened()
+            await self._wait_opened()
             await self._wait_for_servers()
             if self._cancelled:
                 return {"stopReason": "cancelled"}
@@ -193,7 +193,7 @@ class Session(LinkHandler):
         """Send a line during a turn; `claude` makes it part of that turn: two lines, one result."""
         if self._turn is None:
             raise invalid_request("No turn runs in this session: send a prompt", "no_turn")
-        await self._opened()
+        await self._wait_opened()
         self.control.write(prompt.user_line(self.id, blocks))
         return {}
 
@@ -207,7 +207,7 @@ class Session(LinkHandler):
 
     async def choose(self, option: str, value: str) -> None:
         """Change the mode, the model or the effort."""
-        await self._opened()
+        await self._wait_opened()
         self.options.check(option, value)
         members: JsonObject = {"mode": value} if option == "mode" else {"model": value}
         if option == "effort":

@@ -92,7 +92,7 @@ class Lifeline:
             self._watcher.kill()
         self.hang_up()
 
-    async def gone(self) -> None:
+    async def wait_gone(self) -> None:
         await self._gone.wait()
 
     def _exited(self, _returncode: int | None) -> None:

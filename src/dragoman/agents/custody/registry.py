@@ -224,7 +224,7 @@ async def _hang_up(lifeline: Lifeline) -> None:
     lifeline.hang_up()
     try:
         async with asyncio.timeout(WATCHER_PATIENCE):
-            await lifeline.gone()
+            await lifeline.wait_gone()
     except TimeoutError:
         lifeline.kill()
-        await lifeline.gone()
+        await lifeline.wait_gone()

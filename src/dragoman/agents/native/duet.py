@@ -197,7 +197,7 @@ class Duet:
                     raise
                 self._guest = guest
             if shared.guest_id is None and shared.former_id is not None:
-                shared.guest_id = await _again(guest, shared.former_id, shared.setup)
+                shared.guest_id = await _resume_guest(guest, shared.former_id, shared.setup)
             if shared.guest_id is None:
                 created = await guest.requests["session/new"](shared.setup)
                 shared.guest_id = str(created["sessionId"])
@@ -289,7 +289,7 @@ def route(blocks: object, names: tuple[str, ...]) -> tuple[str | None, list[Json
     return None, found
 
 
-async def _again(guest: AgentAdapter, former_id: str, setup: JsonObject) -> str | None:
+async def _resume_guest(guest: AgentAdapter, former_id: str, setup: JsonObject) -> str | None:
     """Resume the guest's former session; None if the guest does not have it any more."""
     try:
         await guest.requests["session/resume"]({**setup, "sessionId": former_id})

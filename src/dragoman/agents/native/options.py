@@ -95,9 +95,9 @@ class Options(ABC):
         }
 
     def config(self) -> list[JsonObject]:
-        return [self._told(row) for row in self._rows()]
+        return [self._as_json(row) for row in self._rows()]
 
-    def _told(self, row: Row) -> JsonObject:
+    def _as_json(self, row: Row) -> JsonObject:
         told: JsonObject = {"id": row.id, "name": row.name}
         told |= {"description": row.description} if row.description else {}
         told |= {"category": row.category} if row.category else {}

@@ -90,7 +90,7 @@ async def rename_session(client: BridgeClient, command: JsonObject) -> str | Non
         if session.owned_elsewhere:
             raise BridgeError("session_held", "Another program has this session open.")
         session.rename(title)
-        await session.settled()
+        await session.wait_settled()
     return session.id
 
 
@@ -168,7 +168,7 @@ async def send_queued(client: BridgeClient, command: JsonObject) -> str | None:
     async with client.bridge.live_session(fields.session_id(command)) as session:
         hub = await client.bridge.hub(session.id)
         hub.release(session, command.get("queuedId"), client.terms.identity)
-        await session.settled()
+        await session.wait_settled()
     return session.id
 
 
@@ -176,7 +176,7 @@ async def _change_queue(client: BridgeClient, command: JsonObject, message: Mess
     async with client.bridge.live_session(fields.session_id(command)) as session:
         hub = await client.bridge.hub(session.id)
         hub.edit(session, command.get("queuedId"), message, client.terms.identity)
-        await session.settled()
+        await session.wait_settled()
     return session.id
 
 

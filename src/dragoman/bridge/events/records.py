@@ -147,7 +147,7 @@ def notice(usual: str, told: JsonObject) -> Fields:
 def _queue(record: JsonObject) -> Fields:
     kept = record.get("queue")
     waiting = [message for message in kept if isinstance(message, dict)] if isinstance(kept, list) else []
-    queue = [Message.kept(message).as_shown() for message in waiting]
+    queue = [Message.from_stored(message).as_shown() for message in waiting]
     return {"type": "queue_changed", "queue": queue}
 
 

@@ -114,7 +114,7 @@ class Conversation:
             parts.append(UserPromptPart(["The pictures that were read:", *pictures]))
         self.messages.append(ModelRequest(parts))
 
-    def interrupted(self, calls: Sequence[Call], results: Sequence[tuple[Call, Outcome]]) -> None:
+    def record_interruption(self, calls: Sequence[Call], results: Sequence[tuple[Call, Outcome]]) -> None:
         """Record a cancelled turn: the partial answer stays, and calls without an outcome fail as cancelled."""
         if self.partial:
             self.messages.append(ModelResponse([TextPart("".join(self.partial))]))
@@ -130,7 +130,7 @@ class Conversation:
         del self.messages[start:]
         self.kept = 0
 
-    def unsaved(self) -> list[bytes]:
+    def take_unsaved(self) -> list[bytes]:
         """The messages that the history lacks, encoded; from now on they count as saved."""
         fresh = self.messages[self.kept :]
         self.kept = len(self.messages)
@@ -142,7 +142,7 @@ class Conversation:
         head = UserPromptPart(f"The conversation so far, in short:\n\n{summary}")
         self.messages = [ModelRequest([head]), ModelResponse([TextPart("Understood.")]), *tail]
         self.kept = 0
-        return self.unsaved()
+        return self.take_unsaved()
 
     def last_turn(self) -> int:
         """The number of messages of the last turn, which a compaction does not replace.

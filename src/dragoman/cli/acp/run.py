@@ -54,7 +54,7 @@ async def _stdio(running: Gateway, options: AcpOptions, paths: Paths, stopped: a
         await running.close()
     await link.finish()
     # Sessions that other clients are attached to go on until the last client leaves (G-113).
-    await first_of(running.unwatched(), stopped.wait())
+    await first_of(running.wait_unwatched(), stopped.wait())
 
 
 async def _try_policy(config: Config, paths: Paths) -> None:

@@ -75,7 +75,7 @@ def ask_person(
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
-    keyboard.ask(pressed, entered, narrator.screen.typed)  # before the options are shown: keys then count
+    keyboard.ask(pressed, entered, narrator.screen.echo)  # before the options are shown: keys then count
     how = "A letter and Enter: " if enter else ""
     narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from dragoman.cli.conversation import spoken
+from dragoman.cli.conversation import chunk_text
 from dragoman.cli.terminal.narrator import Narrator
 from dragoman.cli.terminal.screen import Screen
 from dragoman.gateway.json_types import JsonObject, encode
@@ -78,7 +78,7 @@ class Quiet(Output):
         if kind == "tool_call":
             self._complete = True
         elif kind == "agent_message_chunk":
-            text = spoken(update)
+            text = chunk_text(update)
             if self._complete or update.get("messageId") != self._message:
                 self._parts = []
             self._complete, self._message = False, update.get("messageId")

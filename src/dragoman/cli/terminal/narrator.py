@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dragoman.cli.conversation import Question, spoken, text_of
+from dragoman.cli.conversation import Question, chunk_text, text_of
 from dragoman.cli.terminal.screen import Screen, one_line
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
@@ -81,7 +81,7 @@ class Narrator:
         if self._open != "answer" and (self.screen.shared or self._after_tool):
             self.screen.end_line()
         self._open, self._after_tool = "answer", False
-        self.screen.answer(spoken(update))
+        self.screen.answer(chunk_text(update))
 
     def _thought(self, update: JsonObject) -> None:
         if not self.screen.terminal:

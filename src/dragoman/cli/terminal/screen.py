@@ -39,7 +39,7 @@ class Screen:
         """Continue the current line."""
         self._style(text, how, finished)
 
-    def typed(self, text: str) -> None:
+    def echo(self, text: str) -> None:
         """Show what the user types while the terminal does not echo it."""
         if text:
             self._write(self._progress, backspaced(text), text.endswith("\n"), styled=True)

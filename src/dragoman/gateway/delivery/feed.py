@@ -176,7 +176,7 @@ class DirectFeed:
     def agent_gone(self) -> None:
         self.replay_ended()
 
-    async def replayed(self) -> None:
+    async def wait_replayed(self) -> None:
         """Wait for the end of a replay that has begun."""
         await self._over.wait()
 

@@ -85,7 +85,7 @@ class Adoption(SharedLoad):
         except BaseException:
             await self._give_up(agent)
             raise
-        await session.settled()
+        await session.wait_settled()
         if self._journal.broken and not self._journal.delivered:
             return None
         return min(self._end, self._journal.delivered)

@@ -32,13 +32,13 @@ class Closing:
     def has(self, session_id: str) -> bool:
         return session_id in self._ending or session_id in self.releases
 
-    async def over(self, session_id: str) -> None:
+    async def wait_over(self, session_id: str) -> None:
         """Wait while this process closes or unloads a session."""
         while self.has(session_id):
             self._some_ended.clear()
             await self._some_ended.wait()
 
-    async def released(self, session_id: str) -> None:
+    async def wait_released(self, session_id: str) -> None:
         """Wait until a session that left memory is released, even if this is called twice."""
         release = self.releases.get(session_id)
         if release is not None:

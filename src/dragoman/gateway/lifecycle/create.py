@@ -207,7 +207,7 @@ async def _end_and_delete(gateway: Registry, session_id: str) -> None:
             session = gateway.sessions.get(session_id)
         if session is not None:
             await gateway.end_session(session)
-        await gateway.closings.over(session_id)
+        await gateway.closings.wait_over(session_id)
         await gateway.directory.delete(session_id)
     finally:
         gateway.closings.deleting.discard(session_id)

@@ -254,7 +254,7 @@ def _coming(session: Session) -> Iterator[None]:
         gateway = session.gateway
         if not session.attachments and gateway.has(session):  # no client attached
             gateway.idle(session)
-            gateway.left(session)
+            gateway.detached(session)
 
 
 async def _find(client: ClientConnection, request: Request) -> tuple[Session, JsonObject]:
@@ -292,7 +292,7 @@ async def _check_directories(client: ClientConnection, session: Session, directo
 
 
 async def _reach(client: ClientConnection, session_id: str, params: JsonObject) -> Session:
-    await client.gateway.closings.over(session_id)
+    await client.gateway.closings.wait_over(session_id)
     session = client.gateway.sessions.get(session_id)
     if session is not None:
         client.check_agent(session.agent_name, session_id)
@@ -375,5 +375,5 @@ def _caught_up(session: Session) -> bytes:
 
 
 def _tell_state(session: Session, attachment: Attachment) -> None:
-    for line in session.updates.remembered():
+    for line in session.updates.state_updates():
         attachment.send(attachment.own_view(line))

@@ -120,7 +120,7 @@ async def _relay(
             patience = session.gateway.config.limits.session_timeout
             owner.load_sent()
             reply = await owner.call(method, raw, request, heard, patience)
-            await feed.replayed()
+            await feed.wait_replayed()
             cut_off = owner.cut_off  # before the next load, which clears it
         finally:
             feed.replay_ended()
@@ -148,7 +148,7 @@ async def _from_agent(
             attachment = session.attach(client)
             if method == LOAD or not was_attached:
                 feed.expect_replay(attachment)
-            await _quiet(session, attachment)
+            await _wait_quiet(session, attachment)
             reply = await _replay(agent, session, attachment, method, raw, request)
         except BaseException:
             await _give_up(
@@ -188,7 +188,7 @@ async def _replay(
         over()
 
 
-async def _quiet(session: Session, attachment: Attachment) -> None:
+async def _wait_quiet(session: Session, attachment: Attachment) -> None:
     """Wait until no turn runs: an agent does not mark its replay, so a turn's events would be taken for it."""
     while session.turn is not None and any(each is not attachment for each in session.attachments):
         await session.turn.done.wait()

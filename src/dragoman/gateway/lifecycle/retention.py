@@ -66,7 +66,7 @@ async def _expire(gateway: Registry) -> None:
             session.notice(
                 f"This session was not used for {limit:g} s (sessions.expire_after) and was closed."
             )
-            await session.settled()
+            await session.wait_settled()
             await gateway.end_session(session)
 
 

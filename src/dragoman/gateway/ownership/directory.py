@@ -227,7 +227,7 @@ class StoreDirectory:
                 for event in row.events():
                     session.feed.record(event.replace(former, mine))
                 position = row.last_seq
-            await session.settled()  # bounds memory to one read; clients attach after the whole copy
+            await session.wait_settled()  # bounds memory to one read; clients attach after the whole copy
         if original.entry.has_terminals:
             session.entry.save_extra(terminals=True)
 
@@ -305,7 +305,7 @@ class StoreDirectory:
         meta = {"dragoman": {"state": "interrupted", "reason": "restart"}}
         session.publish({"sessionUpdate": "session_info_update", "_meta": meta})
         session.entry.save(SessionChanges(state="idle"))
-        await session.settled()  # the repair is part of the history that a load replays
+        await session.wait_settled()  # the repair is part of the history that a load replays
 
     async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
         examined, holders = await examine(self.store, records)

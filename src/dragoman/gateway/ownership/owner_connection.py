@@ -197,7 +197,7 @@ async def _take_up(gateway: Registry, session: Session, owner: OwnerConnection, 
         feed.replay_ended()
         gateway.pool.reap(owner)
         raise reply.as_error()
-    await feed.replayed()
+    await feed.wait_replayed()
 
 
 def _for_owner(capabilities: JsonObject) -> JsonObject:

@@ -57,7 +57,7 @@ def _let_go_unless_used(gateway: Registry, session: Session) -> None:
     else:
         if session.agent is None:
             session.binding.park()
-        gateway.left(session)
+        gateway.detached(session)
 
 
 async def _close_unless_used(gateway: Registry, session: Session) -> None:
@@ -67,7 +67,7 @@ async def _close_unless_used(gateway: Registry, session: Session) -> None:
 
 async def _take(gateway: Registry, session: Session, client: Client) -> Session:
     while True:
-        await gateway.closings.over(session.id)
+        await gateway.closings.wait_over(session.id)
         # One at a time: two feeds on the same journal would both number their events from its end.
         async with gateway.taking(session.id):
             if not gateway.closings.has(session.id):

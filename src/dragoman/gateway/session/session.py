@@ -60,7 +60,7 @@ class SessionHost(Runtime):
 
     def attached(self, session: Session) -> None: ...
 
-    def left(self, session: Session) -> None: ...
+    def detached(self, session: Session) -> None: ...
 
     def idle(self, session: Session) -> None: ...
 
@@ -206,7 +206,7 @@ class Session(Stream):
         self.services.client_gone(client)
         if self.agent is not None:
             client.release(self.agent)
-        self.gateway.left(self)
+        self.gateway.detached(self)
         self.changed()
 
     def reattach(self, client: Client) -> Attachment:

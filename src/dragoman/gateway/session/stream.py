@@ -85,7 +85,7 @@ class Stream:
 
         self.feed.then(hand_over)
 
-    async def settled(self) -> None:
+    async def wait_settled(self) -> None:
         """Wait until everything published so far is stored and sent."""
         done = asyncio.Event()
         self.feed.then(done.set)
@@ -115,7 +115,7 @@ class Stream:
 
 async def settle(streams: Collection[Stream], seconds: float) -> set[Stream]:
     """Wait until everything published so far is stored and sent; returns those that were ready in time."""
-    waits = {asyncio.ensure_future(stream.settled()): stream for stream in streams}
+    waits = {asyncio.ensure_future(stream.wait_settled()): stream for stream in streams}
     if not waits:
         return set()
     done, late = await asyncio.wait(waits, timeout=seconds)

@@ -325,7 +325,7 @@ class Turn:
 
     async def _fail_in_its_words(self) -> None:
         """Fail the turn with the agent's last message, which says why it failed (quirk failure_as_end_turn)."""
-        await self.session.settled()
+        await self.session.wait_settled()
         journal, words = self.session.journal, None
         if journal is not None:
             try:

@@ -65,7 +65,7 @@ class AgentUpdates:
     def _says_mode(self, line: bytes) -> bool:
         return line.startswith(quirks.MODE_TEXT, self._rewriter.cut) and self._mode_said(line)
 
-    def remembered(self) -> Iterable[bytes]:
+    def state_updates(self) -> Iterable[bytes]:
         """The current commands, mode and options, which are not part of the history (G-163)."""
         return (line for kind, line in self.current.items() if kind in REMEMBERED)
 

@@ -47,7 +47,7 @@ async def answer(session: Session, question: str, given: Answer, client: ClientC
     if not session.questions.answer(question, encode(outcome), client):
         raise _too_late(session.questions.decision(question))
     if session.follows and store is not None:  # another process decides whose answer was first
-        decided = await _recorded(store, session.id, question)
+        decided = await _wait_recorded(store, session.id, question)
         if decided is None:
             raise HttpError(504, await _unconfirmed(store, session.id, before))
         if _chosen(decided) != option:
@@ -69,7 +69,7 @@ def _too_late(decision: JsonObject | None) -> HttpError:
     )
 
 
-async def _recorded(store: Store, session_id: str, question: str) -> JsonObject | None:
+async def _wait_recorded(store: Store, session_id: str, question: str) -> JsonObject | None:
     """Wait for the decision about a question in the session's journal; None after `CONFIRM_TIMEOUT`."""
     try:
         async with asyncio.timeout(CONFIRM_TIMEOUT):

@@ -124,7 +124,7 @@ class Sessions:
         name = f'attachment; filename="{kept.id}.{ending}"'
         await request.start(200, [("content-type", content), ("content-disposition", name)])
         await request.write(first)
-        gone = asyncio.ensure_future(request.gone())
+        gone = asyncio.ensure_future(request.wait_gone())
         try:
             async for piece in pieces:
                 if gone.done():
@@ -173,7 +173,7 @@ async def _prompt_unless_gone(
 ) -> Reply:
     """Send a prompt and return the reply; if the client disconnects first, `sessions.on_disconnect` applies."""
     answer = gateway_client.call("session/prompt", params)
-    gone = asyncio.ensure_future(request.gone())
+    gone = asyncio.ensure_future(request.wait_gone())
     try:
         waits: list[asyncio.Future[Any]] = [answer, gone]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -196,7 +196,7 @@ async def rename(gateway: Gateway, kept: SessionEntry, title: str) -> None:
     session = gateway.sessions.get(kept.id)
     if session is not None and not session.owned_elsewhere:
         session.rename(title)
-        await session.settled()
+        await session.wait_settled()
     elif kept.live:
         raise HttpError(409, "Another program has this session open; rename it there.", code="session_held")
     elif gateway.store is None:

@@ -183,7 +183,7 @@ async def send_events(
         await request.respond(Response(200, headers=(("content-type", EVENTS), *headers)))
         return
     reader = stream.occupy()
-    gone = asyncio.ensure_future(request.gone())
+    gone = asyncio.ensure_future(request.wait_gone())
     gone.add_done_callback(lambda _: stream.wake())
     try:
         fixed = [("content-type", EVENTS), ("cache-control", "no-cache"), ("x-accel-buffering", "no")]

@@ -36,7 +36,9 @@ class Traffic:
         self._received += connection.received
         self._sent += connection.sent
 
-    def counted(self, receive: Receive, send: Send, begun: Callable[[int], None]) -> tuple[Receive, Send]:
+    def count_bodies(
+        self, receive: Receive, send: Send, begun: Callable[[int], None]
+    ) -> tuple[Receive, Send]:
         """Wrap `receive` and `send` to count the bodies; `begun` is called with the response status."""
 
         async def receiving() -> MutableMapping[str, Any]:
