@@ -162,7 +162,7 @@ class PerTurn(LinkRecorder):
 async def test_thousands_of_messages_in_one_read_are_taken_some_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "LOOP_BUDGET_SECONDS", 0.0)
     heard = PerTurn()
     async with opened(heard) as (_, _, writer):
         texts = [b"%d" % number for number in range(3000)]
@@ -175,7 +175,7 @@ async def test_thousands_of_messages_in_one_read_are_taken_some_at_a_time(
 async def test_frames_that_came_before_the_peer_left_are_read_to_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "LOOP_BUDGET_SECONDS", 0.0)
     heard = LinkRecorder()
     async with opened(heard) as (_, _, writer):
         writer.write(ws_frame(1, b"1") * 3000)

@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 CANCEL_REQUEST = "$/cancel_request"
 
-MAX_LOGGED = 500
+MAX_QUOTED = 500
 """Bytes of a malformed error object that are quoted in the forwarded error."""
 
 
@@ -282,7 +282,7 @@ class Peer:
             readable = False
         if readable:
             return raw
-        told = raw[:MAX_LOGGED].decode(errors="replace")
+        told = raw[:MAX_QUOTED].decode(errors="replace")
         return internal(f"{self.name} answered with an error that is no error object: {told}").encode()
 
     def _call(self, id: bytes | Raw) -> int | None:

@@ -16,9 +16,9 @@ from typing import cast
 from wsproto.frame_protocol import CloseReason, FrameProtocol, Opcode, ParseFailed
 
 from dragoman.rpc.link import LinkHandler
+from dragoman.rpc.loop_budget import loop_budget
 from dragoman.rpc.outbox import Outbox
 from dragoman.rpc.rate_limit import RateLimit
-from dragoman.rpc.turn_budget import turn_budget
 from dragoman.wire import limits
 from dragoman.wire.framing import Frame, FramingError, single_line
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
@@ -151,7 +151,7 @@ class WebSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._heard = self._loop.time()
-        self._budget = turn_budget()
+        self._budget = loop_budget()
         self._idle_frames = RateLimit(limits.IDLE_FRAMES, limits.IDLE_FRAMES_WITHIN)
         self._paused = False
         """The handler paused reading."""

@@ -105,11 +105,11 @@ STDERR_TAIL_LINES = 50
 STDERR_LINE_BYTES = 4 * 1024
 """Longest stderr line stored; the rest of the line is cut."""
 
-TURN_SECONDS = 0.001
+LOOP_BUDGET_SECONDS = 0.001
 """Seconds of one loop turn for reading frames of all peers together: megabytes of frames of a few bytes each."""
 
-MAX_TURN_PAUSE = 0.02
-"""Longest pause in seconds between two waiting readers (`rpc.turn_budget`)."""
+MAX_READER_PAUSE = 0.02
+"""Longest pause in seconds between two waiting readers (`rpc.loop_budget`)."""
 
 FRAMES_AT_ONCE = 32
 """Frames read between two looks at the clock."""

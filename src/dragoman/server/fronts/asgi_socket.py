@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from dragoman.rpc.link import Unpaused
-from dragoman.rpc.turn_budget import turn_budget
+from dragoman.rpc.loop_budget import loop_budget
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Response, Send, header_bytes
 from dragoman.server.fronts.fronts import Speaker
@@ -100,7 +100,7 @@ class AsgiSocket(Unpaused):
                     self._changed(-len(message))
                 if self._may_go_on:
                     self._release()
-                    await turn_budget().turn()
+                    await loop_budget().wait_if_spent()
             if self._closing is not None:
                 code, reason = self._closing
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})

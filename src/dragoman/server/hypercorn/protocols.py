@@ -21,7 +21,7 @@ from hypercorn.protocol.events import Data, Response, StreamClosed
 from hypercorn.protocol.events import Event as StreamEvent
 from hypercorn.protocol.h11 import H2ProtocolAssumedError, H11Protocol
 
-from dragoman.rpc.turn_budget import turn_budget
+from dragoman.rpc.loop_budget import loop_budget
 from dragoman.server import limits
 from dragoman.server.asgi import SECURITY_HEADERS
 from dragoman.server.hypercorn.h2_frames import FrameGate, Refused
@@ -110,7 +110,7 @@ class PlainH11(H11Protocol):
 
     async def _create_stream(self, request: h11.Request) -> None:
         if self._sent_ahead:
-            await turn_budget().next_turn()
+            await loop_budget().wait_next_turn()
         # h11 limits only incomplete headers; headers that arrive in one read may be of any length.
         if sum(len(name) + len(value) for name, value in request.headers) > limits.MAX_HEAD_BYTES:
             await self._refuse(431)
@@ -153,7 +153,7 @@ class PatientH2(h2.H2Protocol):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._gate = FrameGate()
-        self._budget = turn_budget()
+        self._budget = loop_budget()
 
     async def initiate(self, *arguments: Any) -> None:
         await super().initiate(*arguments)
@@ -172,9 +172,9 @@ class PatientH2(h2.H2Protocol):
                 events = self.connection.receive_data(frames)
                 await self._handle_events(events)
                 if any(isinstance(frame_event, RequestReceived) for frame_event in events):
-                    await self._budget.next_turn()
+                    await self._budget.wait_next_turn()
                 else:
-                    await self._budget.turn()
+                    await self._budget.wait_if_spent()
         except Refused as refused:
             log.info("http/2 peer sends %s, closing", refused)
             await self._end(refused.code)

@@ -14,8 +14,8 @@ from wsproto.connection import ConnectionState
 from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong, TextMessage
 from wsproto.frame_protocol import CloseReason
 
+from dragoman.rpc.loop_budget import loop_budget
 from dragoman.rpc.rate_limit import RateLimit
-from dragoman.rpc.turn_budget import turn_budget
 from dragoman.rpc.websocket import CLOSE_TIMEOUT
 from dragoman.wire import limits
 
@@ -34,7 +34,7 @@ class FairHttpStream(http_stream.HTTPStream):
         if isinstance(event, Body):
             self._pieces += 1
             if not self._pieces % AT_ONCE:
-                await turn_budget().turn()
+                await loop_budget().wait_if_spent()
         await super().handle(event)
 
 
@@ -88,7 +88,7 @@ class FairWebSocketStream(ws_stream.WSStream):
                 await self.send(StreamClosed(stream_id=self.stream_id))
             self._frames += 1
             if not self._frames % AT_ONCE:
-                await turn_budget().turn()
+                await loop_budget().wait_if_spent()
 
     async def _take(self, event: Message[Any]) -> None:
         try:

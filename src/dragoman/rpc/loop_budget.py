@@ -4,7 +4,7 @@ One read can bring megabytes of frames of a few bytes each, and reading them all
 other client for seconds. So a reader takes a few frames at a time and checks the budget in between:
 
     read some ─ spent()? ─ no ─ read some …
-                  └ yes ─ later(go_on), or `await turn()`; the socket is not read meanwhile
+                  └ yes ─ later(go_on), or `await wait_if_spent()`; the socket is not read meanwhile
 
 All peers share the budget of a turn. Waiting readers run one after the other. After each of them the loop has as much
 time for everything else as the reader and the work it started took: a flood gets at most half of the time.
@@ -24,7 +24,7 @@ AFTERMATH = 2
 """Loop turns after a reader that count as its time: work started by its frames begins in them."""
 
 
-class TurnBudget:
+class LoopBudget:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[Callable[[], object]] = deque()
@@ -35,7 +35,7 @@ class TurnBudget:
         """True while the next waiting reader is scheduled."""
 
     def spent(self) -> bool:
-        """Whether the caller has to wait for another turn."""
+        """Whether the caller has to wait for another turn of the loop."""
         if not self._counting:
             self._begin()
             return False
@@ -48,12 +48,12 @@ class TurnBudget:
             self._pacing = True
             self._loop.call_soon(self._go_on)
 
-    async def turn(self) -> None:
-        """Return at once while this turn has budget left, otherwise wait for a turn that has."""
+    async def wait_if_spent(self) -> None:
+        """Return at once while this turn of the loop has budget left, otherwise wait for a turn that has."""
         if self.spent():
-            await self.next_turn()
+            await self.wait_next_turn()
 
-    async def next_turn(self) -> None:
+    async def wait_next_turn(self) -> None:
         """Wait for another turn, behind all waiting readers."""
         ready = asyncio.Event()
         self.later(ready.set)
@@ -61,7 +61,7 @@ class TurnBudget:
 
     def _begin(self) -> None:
         self._counting = True
-        self._deadline = time.perf_counter() + limits.TURN_SECONDS
+        self._deadline = time.perf_counter() + limits.LOOP_BUDGET_SECONDS
         self._loop.call_soon(self._end)
 
     def _end(self) -> None:
@@ -71,7 +71,7 @@ class TurnBudget:
         begun = time.perf_counter()
         if not self._counting:
             self._begin()
-        self._deadline = begun + limits.TURN_SECONDS
+        self._deadline = begun + limits.LOOP_BUDGET_SECONDS
         self._waiting.popleft()()
         self._loop.call_soon(self._rest, begun, AFTERMATH)
 
@@ -80,18 +80,18 @@ class TurnBudget:
             self._loop.call_soon(self._rest, begun, turns - 1)
         elif self._waiting:
             taken = time.perf_counter() - begun
-            self._loop.call_later(min(taken, limits.MAX_TURN_PAUSE), self._go_on)
+            self._loop.call_later(min(taken, limits.MAX_READER_PAUSE), self._go_on)
         else:
             self._pacing = False
 
 
-_budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, TurnBudget] = WeakKeyDictionary()
+_budgets: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBudget] = WeakKeyDictionary()
 
 
-def turn_budget() -> TurnBudget:
+def loop_budget() -> LoopBudget:
     """The budget of the running loop."""
     loop = asyncio.get_running_loop()
     budget = _budgets.get(loop)
     if budget is None:
-        budget = _budgets[loop] = TurnBudget(loop)
+        budget = _budgets[loop] = LoopBudget(loop)
     return budget

@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from dragoman.rpc.turn_budget import TurnBudget, turn_budget
+from dragoman.rpc.loop_budget import LoopBudget, loop_budget
 from dragoman.wire import limits
 
 
 async def test_the_loop_has_as_long_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
-    budget = TurnBudget(asyncio.get_running_loop())
+    monkeypatch.setattr(limits, "LOOP_BUDGET_SECONDS", 0.0)
+    budget = LoopBudget(asyncio.get_running_loop())
     begun = time.perf_counter()
     done = asyncio.Event()
     for _ in range(5):
@@ -25,9 +25,9 @@ async def test_the_loop_has_as_long_for_everything_else(monkeypatch: pytest.Monk
 
 
 async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(limits, "LOOP_BUDGET_SECONDS", 0.0)
     loop = asyncio.get_running_loop()
-    budget = TurnBudget(loop)
+    budget = LoopBudget(loop)
     turn = 0
     seen: list[tuple[str, int]] = []
 
@@ -47,21 +47,21 @@ async def test_one_who_waits_goes_on_in_each_turn(monkeypatch: pytest.MonkeyPatc
 
         budget.later(see)
     async with asyncio.timeout(5):
-        await budget.turn()
+        await budget.wait_if_spent()
     seen.append(("d", turn))
     assert [name for name, _ in seen] == ["a", "b", "c", "d"]
     assert len({when for _, when in seen[:3]}) == 3, "each in a turn of its own"
 
 
 async def test_a_turn_with_room_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TURN_SECONDS", 60.0)
-    budget = TurnBudget(asyncio.get_running_loop())
+    monkeypatch.setattr(limits, "LOOP_BUDGET_SECONDS", 60.0)
+    budget = LoopBudget(asyncio.get_running_loop())
     others: list[str] = []
     asyncio.get_running_loop().call_soon(others.append, "ran")
     for _ in range(100):
-        await budget.turn()
+        await budget.wait_if_spent()
     assert others == []
 
 
 async def test_all_peers_of_a_loop_share_one() -> None:
-    assert turn_budget() is turn_budget()
+    assert loop_budget() is loop_budget()
