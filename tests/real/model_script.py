@@ -1,6 +1,7 @@
 """What the scripted model answers: decided by the last line that the user wrote, whichever API asked.
 
 run: CMD        calls the agent's shell tool, then reports what the tool said
+read: PATH      calls the agent's tool that reads files, or its shell if it has none, then reports what the tool said
 write: PATH     calls the agent's tool that writes files, then reports what the tool said
 slow            text, a tick at a time, until the test says that it is enough
 think           a few thoughts, then text
@@ -24,6 +25,7 @@ MOST_TICKS = 600
 WRITTEN = "written by the scripted model\n"
 
 SHELL_TOOLS = ("Bash", "bash", "run_shell_command", "exec_command")
+READ_TOOLS = ("Read", "read", "read_file")
 WRITE_TOOLS = ("Write", "write", "write_file", "apply_patch")
 
 # Agents wrap what they add to a prompt (dates, folders, reminders, a transcript) in tags of their own.
@@ -81,8 +83,8 @@ def reply_to(asked: Asked, enough: asyncio.Event) -> Reply | Failure:
         return [_text("The tool ", "said: ", " ".join(asked.results[-1].split())[:200])]
     if found := re.search(r"\bfail: (\d+)", line):
         return Failure(int(found[1]))
-    if found := re.search(r"\b(run|write): (.+)", line):
-        call = _shell(asked, found[2]) if found[1] == "run" else _write(asked, found[2])
+    if found := re.search(r"\b(run|write|read): (.+)", line):
+        call = {"run": _shell, "write": _write, "read": _read}[found[1]](asked, found[2])
         return [_text("Let me ", "do that."), call]
     if re.search(r"\bslow\b", line):
         return [Said("text", _ticks(enough))]
@@ -114,6 +116,14 @@ def _shell(asked: Asked, command: str) -> Call:
     escalation = {"sandbox_permissions": "require_escalated", "justification": "May this run?"}
     about = {"description": "Run a command", "is_background": False}
     return _call(asked, SHELL_TOOLS, {"command": command, "cmd": command, **about, **escalation}, "")
+
+
+def _read(asked: Asked, path: str) -> Call:
+    if not any(name in asked.tools for name in READ_TOOLS):
+        return _call(asked, SHELL_TOOLS, dict.fromkeys(("command", "cmd"), f"cat {path}"), "")
+    return _call(
+        asked, READ_TOOLS, dict.fromkeys(("file_path", "filePath", "path", "absolute_path"), path), ""
+    )
 
 
 def _write(asked: Asked, path: str) -> Call:

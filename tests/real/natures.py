@@ -18,10 +18,12 @@ USUAL: dict[str, object] = {
     "files are written through a client that offers it": True,
     "processes of two sessions that share an agent": 1,
     "a change of model is tested": True,
+    "mediation": "asking",
 }
 """Behaviour, and what most agents do."""
 
 OBSERVED: dict[tuple[str, str, str], object] = {
+    ("claude", "2.1.325", "mediation"): "full",
     ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},

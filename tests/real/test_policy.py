@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from real.agents import RealAgent
 from real.client import chosen, said
 from real.conftest import Begin
@@ -37,3 +39,31 @@ async def test_rules_decide_about_the_commands_of_an_agent(
     assert decided == [("ran", "execute"), ("no other", "execute")]
     await gateway.prompt(session, "run: touch third.txt")
     assert len(asked) == 1 and not (workspace / "third.txt").exists()
+
+
+SECRETS = [{"name": "secrets", "decision": "deny", "paths": ["**/secret.txt"], "reason": "Ask for it."}]
+
+
+async def test_a_rule_on_reading_holds_for_an_agent_that_never_asks_about_reads(
+    begin: Begin, real: RealAgent, workspace: Path, home: Path
+) -> None:
+    if real.does("mediation") != "full":
+        pytest.skip("only what it asks reaches the rules")
+    (workspace / "secret.txt").write_text("the cat is grey\n")
+    (workspace / "plain.txt").write_text("the dog is brown\n")
+    gateway = await begin(policy={"rules": SECRETS})
+    asked: list[str] = []
+
+    def ask(params: dict[str, object]) -> object:
+        asked.append(str(params))
+        return chosen(params, "reject_once")
+
+    gateway.on("session/request_permission", ask)
+    session = await gateway.open_session(workspace)
+    turn = await gateway.prompt(session, f"read: {workspace}/plain.txt")
+    assert "the dog is brown" in said(turn.updates)
+    assert not asked, "without a rule there are no more questions than before"
+    turn = await gateway.prompt(session, f"read: {workspace}/secret.txt")
+    assert "grey" not in said(turn.updates) and "Ask for it." in said(turn.updates)
+    decided = [(record["by"], record["decision"]) for record in records(home, session, "decision")]
+    assert decided == [("secrets", "deny")] and not asked

@@ -65,6 +65,7 @@ class Claude:
         self.interrupted = threading.Event()
         self.answers: dict[str, queue.Queue[Line]] = {}
         self.turns: queue.Queue[Line | None] = queue.Queue()
+        self.hooks: list[str] = []
         self.count = itertools.count(1)
         self.lock = threading.Lock()
         self.cost = 0.0
@@ -124,6 +125,8 @@ class Claude:
         subtype = request["subtype"]
         response: Line | None = None
         if subtype == "initialize":
+            self.hooks = [each for entry in (request["hooks"] or {}).get("PreToolUse", [])
+                          for each in entry["hookCallbackIds"]]  # fmt: skip
             response = {"commands": COMMANDS, "models": self.models(), "agents": [], "account": {}}
         elif subtype == "set_permission_mode":
             if request["mode"] == "bypassPermissions":
@@ -252,9 +255,12 @@ class Claude:
         begun = {"type": "tool_use", "id": tool, "name": name, "input": {}}
         self.event({"type": "content_block_start", "index": 0, "content_block": begun})
         self.whole(message, {**begun, "input": given})
-        answer = (
-            self.ask(name, given, tool, suggestions) if ask else {"behavior": "allow", "updatedInput": given}
-        )
+        said = self.call_hooks(name, given, tool)
+        answer: Line = {"behavior": "allow", "updatedInput": given}
+        if said.get("permissionDecision") == "deny":
+            answer = {"behavior": "deny", "message": said["permissionDecisionReason"]}
+        elif said.get("permissionDecision") == "ask" or (ask and not said):
+            answer = self.ask(name, given, tool, suggestions)
         failed = answer["behavior"] != "allow"
         if failed:
             content, detail = answer.get("message", "withdrawn"), "User rejected tool use"
@@ -267,14 +273,32 @@ class Claude:
         if answer.get("interrupt"):
             self.interrupted.set()
 
-    def ask(self, name: str, given: Line, tool: str, suggestions: list[Line]) -> Line:
+    def call_hooks(self, name: str, given: Line, tool: str) -> Line:
+        """What the hooks decided about a call; nothing if they have no opinion."""
+        called = {
+            "hook_event_name": "PreToolUse",
+            "tool_name": name,
+            "tool_input": given,
+            "tool_use_id": tool,
+        }
+        for hook in self.hooks:
+            request = {"subtype": "hook_callback", "callback_id": hook, "input": called, "tool_use_id": tool}
+            said = (self.request(request).get("response") or {}).get("hookSpecificOutput")
+            if said:
+                return dict(said)
+        return {}
+
+    def request(self, request: Line) -> Line:
         id = str(uuid.uuid4())
         answers = self.answers[id] = queue.Queue()
-        request = {"subtype": "can_use_tool", "tool_name": name, "input": given, "tool_use_id": tool,
-                   "permission_suggestions": suggestions}  # fmt: skip
         self.write({"type": "control_request", "request_id": id, "request": request})
         response = answers.get()
         del self.answers[id]
+        return response
+
+    def ask(self, name: str, given: Line, tool: str, suggestions: list[Line]) -> Line:
+        response = self.request({"subtype": "can_use_tool", "tool_name": name, "input": given, "tool_use_id": tool,
+                                 "permission_suggestions": suggestions})  # fmt: skip
         answer: Line = response.get("response") or {"behavior": "deny", "message": "cancelled"}
         for each in answer.get("updatedPermissions", []):
             if each["type"] == "setMode":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any
 
 from dragoman.agents.adapter import Upstream
-from dragoman.agents.claude import permission, tools
-from dragoman.agents.native.permission import ask
+from dragoman.agents.claude import hooks, permission, tools
+from dragoman.agents.native.permission import Opinion, ask, consult
+from dragoman.wire.errors import RpcError
 from dragoman.wire.json_types import JsonObject, as_object, objects
 
 if TYPE_CHECKING:
@@ -29,15 +31,34 @@ class Questions:
 
     def asked(self, line: JsonObject) -> None:
         id, request = line.get("request_id"), as_object(line.get("request"))
+        if request.get("subtype") == "hook_callback":
+            self._start(id, self._consult(id, request))
+            return
         if request.get("subtype") != "can_use_tool":
             self._session.control.refuse(id, f"{request.get('subtype')} is not supported")
             return
         tool_id, name = str(request.get("tool_use_id") or id), str(request.get("tool_name"))
         for update in self._session.stream.introduce(tool_id, name, as_object(request.get("input"))):
             self._session.tell(update)
-        task = self._handle.spawn(self._ask(id, tool_id, name, request))
+        self._start(id, self._ask(id, tool_id, name, request))
+
+    def _start(self, id: object, work: Coroutine[Any, Any, None]) -> None:
+        task = self._handle.spawn(work)
         self._open[str(id)] = task
         task.add_done_callback(lambda _: self._open.pop(str(id), None))
+
+    async def _consult(self, id: object, request: JsonObject) -> None:
+        """`PreToolUse`: every call, before it runs; claude goes on by its own rules where ours say nothing."""
+        call = as_object(request.get("input"))
+        name, given = str(call.get("tool_name")), as_object(call.get("tool_input"))
+        tool_id = str(request.get("tool_use_id") or call.get("tool_use_id") or id)
+        own = {"_meta": {"dragoman": {"toolName": name}}}
+        tool = {"toolCallId": tool_id, "status": "pending", **tools.describe(name, given), **own}
+        try:
+            opinion = await consult(self._handle, self._session_id, tool)
+        except RpcError as error:
+            opinion = Opinion("deny", f"its rules could not be asked: {error.message}")
+        self._session.control.answer(id, hooks.answer(opinion))
 
     def withdrawn(self, line: JsonObject) -> None:
         task = self._open.get(str(line.get("request_id")))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman.agents.adapter import Spawn, Upstream
-from dragoman.agents.claude import options, prompt, result
+from dragoman.agents.claude import hooks, options, prompt, result
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.questions import Questions
@@ -109,7 +109,7 @@ class Session(LinkHandler):
         except AgentUnavailable as error:
             raise internal(str(error), "agent_unavailable", agent=self._handle.name) from error
         self.control = Control(self.program.send)
-        self.control.ask("initialize", hooks=None).add_done_callback(self._started)
+        self.control.ask("initialize", hooks=hooks.REGISTRATION).add_done_callback(self._started)
         if offer is None:
             await self._open(servers)
             return

@@ -16,7 +16,7 @@ from dragoman.gateway.session.policy.verdict import (
     decide,
     decide_service,
     decide_switch,
-    is_passed,
+    decide_unasked,
     line_to_host,
 )
 from dragoman.gateway.session.settings.options import MODE
@@ -59,13 +59,21 @@ class SessionPolicy:
     def remembering(self) -> Remembering:
         return Remembering(self.rules, self.remembered)
 
-    def passes(self, request: Request, tool: JsonObject, options: object) -> bool:
-        """Allow a call that its agent would not have asked about, if no rule is about it; else False."""
+    def passes(self, request: Request, tool: JsonObject, options: object, unasked: object) -> bool:
+        """Answer for a call that its agent would not have asked about, if no rule decides it; else False.
+
+        Where a rule asks and `unasked` is "rules", the answer says so, and the agent asks.
+        """
         known = self._session.tools.filled(tool)
-        if self._session.cancelling or not is_passed(self.rules, known, self.surroundings(known)):
+        verdict = decide_unasked(self.rules, known, self.surroundings(known), self.remembered)
+        default = (verdict.decision, verdict.rule) == ("allow", DEFAULT)
+        outcome: JsonObject = {"outcome": "selected", "optionId": choose_option("allow", options)}
+        if verdict.decision == "ask" and unasked == "rules":
+            outcome = {"outcome": "cancelled"}
+        elif self._session.cancelling or not default:
             return False
-        outcome = {"outcome": "selected", "optionId": choose_option("allow", options)}
-        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": {"by": DEFAULT}}}))
+        own = {"by": verdict.rule, "decision": verdict.decision}
+        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": own}}))
         return True
 
     def serve(self, request: Request, go_on: Callable[[], None]) -> None:

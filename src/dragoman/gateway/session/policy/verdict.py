@@ -98,12 +98,14 @@ def _with_facts(found: Decided) -> Verdict:
     )
 
 
-def is_passed(policy: Policy, tool: JsonObject, around: Surroundings) -> bool:
-    """Whether no rule is about a tool call that its agent does not ask about."""
+def decide_unasked(
+    policy: Policy, tool: JsonObject, around: Surroundings, remembered: Remembered | None = None
+) -> Verdict:
+    """What the rules say about a tool call that its agent does not ask about; what no rule is about is allowed."""
     from dragoman.policy.requests.request import act_of_request
 
-    verdict = policy.decide_unasked(act_of_request(tool, around))
-    return (verdict.decision, verdict.rule) == ("allow", DEFAULT)
+    act = act_of_request(tool, around)
+    return _with_facts(policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ()))
 
 
 def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:

@@ -197,16 +197,19 @@ async def unanswered(store: Store, session_id: str) -> AsyncIterator[JsonObject]
         yield each
 
 
-def take_unasked(params: JsonObject) -> bool:
-    """Whether an agent of ours would not have asked, and asks for what rules say; the mark is removed."""
+def take_unasked(params: JsonObject) -> object:
+    """The mark of a call that an agent of ours would not have asked about, removed from the params; None without one.
+
+    `True`: a person is asked if a rule says so. `"rules"`: only rules are asked, and the agent asks people itself.
+    """
     own = own_meta(params)
-    if own.get("unasked") is not True:
-        return False
+    if "unasked" not in own:
+        return None
     meta = {**params["_meta"], "dragoman": {key: value for key, value in own.items() if key != "unasked"}}
     params["_meta"] = {key: value for key, value in meta.items() if value}
     if not params["_meta"]:
         del params["_meta"]
-    return True
+    return own["unasked"]
 
 
 def option_ids(options: object) -> frozenset[str]:

@@ -70,13 +70,13 @@ class Questions:
     def permission(self, request: Request) -> None:
         params = decode_object(request.params)
         unasked = take_unasked(params)
-        changed = dialects.read_permission(params) or unasked
+        changed = dialects.read_permission(params) or bool(unasked)
         tool = as_object(params.get("toolCall"))
         self._session.tools.see(tool)
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
         policy, session = self._session.policy, self._session
-        if unasked and policy.passes(request, tool, params.get("options")):
+        if unasked and policy.passes(request, tool, params.get("options"), unasked):
             return
         in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
         if self._session.cancelling or not in_turn:
