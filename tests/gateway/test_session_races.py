@@ -291,3 +291,15 @@ def test_a_load_that_is_cancelled_while_its_session_is_closed_is_answered_once()
             gc.collect()  # an exception that no task took is reported now
 
     at_every_distance(run)
+
+
+def test_a_load_from_another_process_that_is_cancelled_has_its_history_or_fails() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            load = each.load(each.there)
+            each.turns(2 * distance)
+            each.there.cancel_last()
+            each.world.settle()
+            assert load.ok or "cancelled" in json.dumps(load.answer)
+
+    at_every_distance(run)

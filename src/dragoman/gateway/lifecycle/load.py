@@ -29,7 +29,7 @@ from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.adoption import PARTIAL, adopt
 from dragoman.gateway.lifecycle.create import take_directories
 from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers
-from dragoman.gateway.lifecycle.passthrough import LOAD, RESUME, pass_through
+from dragoman.gateway.lifecycle.passthrough import LOAD, RESUME, cut_off_error, pass_through
 from dragoman.gateway.lifecycle.workspace import check_cwd, check_directories, workspace_root
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ownership.entries import SessionEntry
@@ -41,11 +41,9 @@ from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
-    CANCELLED,
     RpcError,
     internal,
     invalid_params,
-    session_not_found,
 )
 
 if TYPE_CHECKING:
@@ -122,11 +120,11 @@ async def _load(client: ClientConnection, request: Request) -> None:
     try:
         facts = await _restart(session, client)
     except ClosedMeanwhile as error:  # no retry: it would replay a second time
-        raise _cut_off(session) from error
+        raise cut_off_error(session) from error
 
     def answer() -> None:
         if client.attachments.get(session.id) is not attachment:  # cut off before its end
-            request.fail(_cut_off(session))
+            request.fail(cut_off_error(session))
             return
         _tell_state(session, attachment)
         request.reply(result_line(None, session.result_for(client), facts))
@@ -145,13 +143,6 @@ def _check_open(client: ClientConnection, session: Session) -> None:
     """Raise if the session was closed meanwhile, or is about to be."""
     if session.closed or client.gateway.closings.has(session.id):
         raise ClosedMeanwhile.of(session.id)
-
-
-def _cut_off(session: Session) -> RpcError:
-    """The error for a load whose replay was not sent to its end."""
-    if session.closed:
-        return session_not_found(session.id, "It was closed before the whole conversation was sent")
-    return RpcError(CANCELLED, "The session was loaded again on this connection before this load had ended")
 
 
 def _tell_trouble(session: Session, attachment: Attachment) -> None:

@@ -25,10 +25,9 @@ from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGo
 from dragoman.gateway.rewriting.rewrite import reply_for_client
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.rpc.request import Reply, Request
-from dragoman.wire.errors import METHOD_NOT_FOUND, RpcError, method_not_found
+from dragoman.wire.errors import CANCELLED, METHOD_NOT_FOUND, RpcError, method_not_found, session_not_found
 
 if TYPE_CHECKING:
-    from dragoman.gateway.access.client import Client
     from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.delivery.attachment import Attachment
@@ -76,8 +75,9 @@ async def _from_owner(
     try:
         # If the request is cancelled, the replay still runs to its end.
         reply, cut_off = await asyncio.shield(relayed)
-    except BaseException:
-        await _give_up(client, session, feed, attachment, was_attached=was_attached)
+    except BaseException as error:
+        if not _too_late(request, error):
+            await _give_up(client, session, feed, attachment, was_attached=was_attached)
         raise
     if not reply.ok:
         await _give_up(client, session, feed, attachment, was_attached=was_attached)
@@ -108,11 +108,11 @@ async def _relay(
     def heard(reply: Reply) -> None:
         if reply.ok:
             owner.answered()
-        _answer(session, attachment.client, request, reply)
+        _answer(session, attachment, request, reply)
 
     async with feed.replaying:
         if request.answered:
-            return Reply.failed(RpcError(-32800, "Request cancelled")), False
+            return Reply.failed(RpcError(CANCELLED, "Request cancelled")), False
         feed.waiting = attachment
         if hidden:
             feed.expect_replay(attachment)
@@ -150,10 +150,11 @@ async def _from_agent(
                 feed.expect_replay(attachment)
             await _wait_quiet(session, attachment)
             reply = await _replay(agent, session, attachment, method, raw, request)
-        except BaseException:
-            await _give_up(
-                client, session, feed, attachment, was_attached=was_attached, began_with=began_with
-            )
+        except BaseException as error:
+            if not _too_late(request, error):
+                await _give_up(
+                    client, session, feed, attachment, was_attached=was_attached, began_with=began_with
+                )
             raise
         if not reply.ok:
             await _give_up(
@@ -178,7 +179,7 @@ async def _replay(
 
     def heard(reply: Reply) -> None:
         over()
-        _answer(session, attachment.client, request, reply)
+        _answer(session, attachment, request, reply)
 
     feed.waiting = attachment
     feed.replay_begins()
@@ -243,10 +244,39 @@ def _watching_params(session: Session, params: JsonObject) -> bytes:
     )
 
 
-def _answer(session: Session, client: Client, request: Request, reply: Reply) -> None:
-    if reply.ok:
-        result = session.result_for(client, session.options.take_result(reply))
-        session.after_events(lambda: request.reply(result_line(None, result, {})), client)
+def _answer(session: Session, attachment: Attachment, request: Request, reply: Reply) -> None:
+    """Answer a load or resume after its history, if the client is still attached then."""
+    if not reply.ok:
+        return
+    client = attachment.client
+    result = session.result_for(client, session.options.take_result(reply))
+
+    def answer() -> None:
+        if client.attachments.get(session.id) is attachment:
+            request.reply(result_line(None, result, {}))
+        else:
+            request.fail(cut_off_error(session))
+
+    session.after_events(answer, client)
+
+
+def _too_late(request: Request, error: BaseException) -> bool:
+    """Whether a load is cancelled that was answered already; else a cancelled one fails at once.
+
+    A good answer to it may wait for the end of the replay: the client must not get it any more.
+    """
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    answered = request.answered
+    request.fail(RpcError(CANCELLED, "Request cancelled"))
+    return answered
+
+
+def cut_off_error(session: Session) -> RpcError:
+    """The error for a load whose replay was not sent to its end."""
+    if session.closed:
+        return session_not_found(session.id, "It was closed before the whole conversation was sent")
+    return RpcError(CANCELLED, "The session was loaded again on this connection before this load had ended")
 
 
 async def _give_up(
