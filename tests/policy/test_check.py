@@ -76,3 +76,22 @@ def test_rules_that_can_never_decide_are_found() -> None:
     assert not problems(narrow, wide)
     assert "denies everything" in problems({"name": "none", "decision": "deny"}, narrow)[0]
     assert "has the name" in problems(narrow, {"name": "narrow", "command": [["ls"]]})[0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "warned"),
+    [
+        ({}, True),
+        ({"kind": ["execute"]}, True),
+        ({"kind": ["read", "execute"], "agent": ["claude"]}, True),
+        ({"kind": ["execute"], "boxed": True}, False),
+        ({"kind": ["read", "search"]}, False),
+        ({"kind": ["execute"], "decision": "ask"}, False),
+        ({"command": [["ls"]]}, False),
+    ],
+)
+def test_a_rule_that_allows_every_command_is_warned_about(keys: dict[str, Any], warned: bool) -> None:
+    made = make_rules([PolicyRule(**{"decision": "allow", "name": "mine", **keys})], "user", "config.toml")
+    found = check_rules(made, ["claude"])
+    assert [one.severity for one in found] == (["warning"] if warned else [])
+    assert all("say which with" in one.text for one in found)

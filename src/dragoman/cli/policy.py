@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.commands import SETTINGS
+from dragoman.cli.policy_edit import edit
+from dragoman.cli.policy_explain import explain, seen_lines
 from dragoman.cli.remembered import forget, remembered
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
@@ -35,6 +37,8 @@ def policy() -> None:
 
 policy.add_command(remembered)
 policy.add_command(forget)
+policy.add_command(explain)
+policy.add_command(edit)
 
 
 @policy.command()
@@ -64,17 +68,27 @@ def show(cwd: Path | None, as_json: bool) -> None:
 @AS_JSON
 @click.pass_context
 def check(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
-    """Find rules that cannot match, contradict themselves or fail their own examples; exit code 1 if there are any."""
+    """Find rules that cannot match, contradict themselves or fail their own examples; exit code 1 if there are any.
+
+    Warns about rules that allow every command, and about files that other users may write.
+    """
     from dragoman.policy.check import check_policy
 
     made, loaded = _load(cwd)
-    problems = check_policy(made, list(loaded.config.agents))
+    found = check_policy(made, list(loaded.config.agents))
+    problems = [one for one in found if one.severity == "error"]
+    warnings = [one for one in found if one.severity == "warning"]
     if as_json:
-        found = [{"file": one.file, "rule": one.rule, "problem": one.text} for one in problems]
-        click.echo(json.dumps({"ok": not found, "problems": found}, indent=2, ensure_ascii=False))
+        shown = {
+            name: [{"file": one.file, "rule": one.rule, "problem": one.text} for one in listed]
+            for name, listed in (("problems", problems), ("warnings", warnings))
+        }
+        click.echo(json.dumps({"ok": not problems, **shown}, indent=2, ensure_ascii=False))
     else:
         for problem in problems:
             click.echo(str(problem))
+        for warning in warnings:
+            click.echo(f"warning: {warning}")
         if not problems:
             count = len(made.user) + len(made.narrow) + len(made.administrator)
             click.echo(f"{count} rule{'' if count == 1 else 's'}, no problem found")
@@ -151,11 +165,5 @@ def _conditions(rule: Rule) -> str:
 
 def _print(verdict: Verdict) -> None:
     click.echo(f"{verdict.decision}: {verdict.why}")
-    for command in verdict.act.commands:
-        click.echo(f"  runs     {' '.join(command.words)}{''.join(f' {one}' for one in command.redirects)}")
-    for path in dict.fromkeys(verdict.act.all_paths):
-        click.echo(
-            f"  {path.access + 's':8} {path.path}{'  (outside the workspace)' if path.outside else ''}"
-        )
-    for host in verdict.act.facts()["hosts"]:
-        click.echo(f"  reaches  {host}")
+    for line in seen_lines(verdict.act.facts()):
+        click.echo(f"  {line}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from dragoman.policy.act import Act
 from dragoman.policy.decide import Policy
@@ -22,6 +23,8 @@ class Problem:
     file: str
     rule: str
     text: str
+    severity: Literal["error", "warning"] = "error"
+    """A rule with an error does not do what it says; a warning is about one that does more than people expect."""
 
     def __str__(self) -> str:
         return f"{self.file}: {self.rule}: {self.text}"
@@ -35,7 +38,27 @@ def check_rules(rules: Sequence[Rule], agents: Collection[str]) -> list[Problem]
         if not texts:
             texts = [*_examples(rule), *_shadowed(rule, rules[:index])]
         found += [Problem(rule.file, rule.name, text) for text in texts]
+        found += [
+            Problem(rule.file, rule.name, text, "warning") for text in (_wide(rule) if not texts else ())
+        ]
     return found
+
+
+def _wide(rule: Rule) -> Iterator[str]:
+    """A rule that allows every command, or every call at all; in a sandbox that is an ordinary rule."""
+    config = rule.config
+    if config.decision != "allow" or rule.source != "user" or config.boxed or not rule.on_kind_alone:
+        return
+    if not config.kind:
+        yield (
+            "it allows every call, commands too, also those that are not understood: "
+            "say which with `kind` or `command`, or add `boxed = true`"
+        )
+    elif "execute" in config.kind:
+        yield (
+            "it allows every command, also those that are not understood: "
+            "say which with `command`, or add `boxed = true`"
+        )
 
 
 def _words(rule: Rule) -> Iterator[str]:

@@ -24,6 +24,17 @@ DEFAULT = "default"
 """The name in a verdict for which there was no rule."""
 
 
+LEVELS = (
+    "any deny",
+    "ask-rules with approvals or approvers",
+    "administrator, workspace and policy.narrow",
+    "what a person had us remember",
+    "your rules",
+    "ask",
+)
+"""The order of authority, in the words of `policy explain`; a verdict has the number of one, from 1."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Approvals that one rule wants."""
@@ -48,6 +59,8 @@ class Verdict:
     """For the agent, so that it can do something else."""
     wanted: tuple[Wanted, ...] = ()
     """Of every rule with `approvals` or `approvers` that matches: a rule must not weaken another one."""
+    level: int = 6
+    """Of the order of authority: which one decided."""
 
     @property
     def approvals(self) -> int:
@@ -62,6 +75,7 @@ class Verdict:
             "decision": self.decision,
             "rule": self.rule,
             "why": self.why,
+            "level": self.level,
             "act": self.act.facts(),
         }
         if self.reason is not None:
@@ -98,9 +112,8 @@ class Policy:
         """What holds for an act, by whom and why."""
         now = self.now()
         if (place := denied_place(act, self.protected)) is not None:
-            return Verdict(
-                "deny", "built in", f"no agent may write to {place}", act, "This place is protected."
-            )
+            why = f"no agent may write to {place}"
+            return Verdict("deny", "built in", why, act, "This place is protected.", level=1)
         parts = parts_of(act)
         builtins = [command for command in act.commands if command.neutral]
         seen = [*parts, *(Part(command, command.paths) for command in (*act.wrappers, *builtins))]
@@ -122,7 +135,8 @@ class Policy:
             elif match == "maybe":
                 doubt = doubt or (rule if rule.decision == "deny" else None)
             elif rule.decision == "deny":
-                return Verdict("deny", rule.name, f"denied by {_named(rule)}", act, rule.config.reason)
+                why = f"denied by {_named(rule)}"
+                return Verdict("deny", rule.name, why, act, rule.config.reason, level=1)
             elif rule.source != "user":
                 asking = asking or rule
         if approving:
@@ -131,14 +145,16 @@ class Policy:
                 Wanted(rule.name, max(rule.config.approvals, 1), tuple(rule.config.approvers))
                 for rule in approving
             )
-            return Verdict("ask", approving[0].name, why, act, wanted=wanted)
+            return Verdict("ask", approving[0].name, why, act, wanted=wanted, level=2)
         if doubt is not None:
-            return Verdict("ask", doubt.name, f"an unknown word may make it one for {_named(doubt)}", act)
+            why = f"an unknown word may make it one for {_named(doubt)}"
+            return Verdict("ask", doubt.name, why, act, level=1)
         if asking is not None:
-            return Verdict("ask", asking.name, f"{_named(asking)} asks", act)
+            return Verdict("ask", asking.name, f"{_named(asking)} asks", act, level=3)
         verdict = self._granted(act, parts, remembered, now)
         if hidden is not None and verdict.decision == "allow":
-            return Verdict("ask", hidden.name, f"what is not understood may be one for {_named(hidden)}", act)
+            why = f"what is not understood may be one for {_named(hidden)}"
+            return Verdict("ask", hidden.name, why, act, level=1)
         return verdict
 
     def decide_unasked(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
@@ -150,9 +166,8 @@ class Policy:
             now = self.now()
             for rule in self._restricting.about(act):
                 if (rule.decision == "deny" or rule.approved) and rule.may_hide(act, now):
-                    return Verdict(
-                        "ask", rule.name, f"what is not understood may be one for {_named(rule)}", act
-                    )
+                    why = f"what is not understood may be one for {_named(rule)}"
+                    return Verdict("ask", rule.name, why, act, level=1)
         return Verdict("allow", DEFAULT, verdict.why, act)
 
     def _comes_too_late(self, rule: Rule, act: Act) -> bool:
@@ -171,7 +186,8 @@ class Policy:
                 for part in parts
             ]
             if covering[0] is not None and all(covering):
-                return Verdict("allow", covering[0].name, f"{covering[0].name}: {covering[0].file}", act)
+                why = f"{covering[0].name}: {covering[0].file}"
+                return Verdict("allow", covering[0].name, why, act, level=4)
         if not parts:
             parts = [Part()]  # builtins alone: rules on kind may still allow the call as such
         deciding: list[Rule] = []
@@ -180,10 +196,11 @@ class Policy:
             if found is None:
                 return Verdict("ask", DEFAULT, why, act)
             if found.decision == "ask":
-                return Verdict("ask", found.name, f"{_named(found)} asks about {part.shown()}", act)
+                why = f"{_named(found)} asks about {part.shown()}"
+                return Verdict("ask", found.name, why, act, level=5)
             deciding.append(found)
         names = list(dict.fromkeys(rule.name for rule in deciding))
-        return Verdict("allow", names[0], "allowed by " + " and ".join(names), act)
+        return Verdict("allow", names[0], "allowed by " + " and ".join(names), act, level=5)
 
     def _first(self, part: Part, act: Act, now: datetime) -> tuple[Rule | None, str]:
         """The first of the user's rules for a part; without one, the reason of the nearest."""

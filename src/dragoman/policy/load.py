@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.ownership import others_may_write
 from dragoman.config.load import Loaded, parse, read
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
@@ -26,8 +27,12 @@ def load_policy(
     """The policy of a loaded configuration, and warnings."""
     rules, warnings = administrator_rules(administrator)
     config = loaded.config.policy
+    user = make_rules(config.rules, "user", loaded.origin("policy", "rules"))
+    if (why := others_may_write(Path(loaded.origin("policy", "rules")))) is not None:
+        user = [rule for rule in user if rule.decision != "allow"]
+        warnings = [*warnings, why]
     policy = Policy(
-        user=make_rules(config.rules, "user", loaded.origin("policy", "rules")),
+        user=user,
         narrow=make_rules(config.narrow, "narrow", loaded.origin("policy", "narrow")),
         administrator=rules,
         protected=protected_folders(paths),

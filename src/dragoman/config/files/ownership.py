@@ -45,6 +45,22 @@ def check_own(folder: Path) -> None:
         )
 
 
+def others_may_write(file: Path) -> str | None:
+    """Why rules in a file must not allow anything: others than this user and root may write to it."""
+    try:
+        status = file.stat()
+    except (OSError, ValueError):
+        return None
+    others = stat.S_IWOTH | (0 if _is_private(status.st_gid) else stat.S_IWGRP)
+    if not stat.S_ISREG(status.st_mode) or not (status.st_mode & others or not _trusted(status.st_uid)):
+        return None
+    return (
+        f"{file}: its rules that allow are ignored, as other users may write to it "
+        f"(uid {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o}): "
+        f"look at what is in it, then run `chmod go-w {file}`, and `chown` if it is not yours"
+    )
+
+
 _ELSEWHERE = "set DRAGOMAN_HOME to a folder of your own"
 
 

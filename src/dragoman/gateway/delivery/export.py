@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.delivery.decisions import DecisionReader
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.ports.store import SessionRecord, Store
 from dragoman.wire.framing import single_line
@@ -48,5 +49,5 @@ async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[byte
     title = record.title or record.id
     yield f"# {title}\n\n".encode(errors="replace")
     yield f"Session `{record.id}` with {record.agent} in `{record.cwd}`, {record.created_at}\n\n".encode()
-    async for piece in transcript.as_markdown(store, record.id):
+    async for piece in transcript.as_markdown(store, record.id, DecisionReader().line):
         yield piece.encode(errors="replace")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TypeAlias
 
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
@@ -26,9 +27,14 @@ REPORTED_USER = "User, as the agent tells it"
 """Speaker of user messages as an agent reports them: its replay of a session that only it knew, or an invention."""
 LOST = "Lost"
 """Speaker of paragraphs that name events which the journal does not have."""
+DECISION = "Decision"
+"""Speaker of paragraphs that tell how a tool call was decided."""
 _LOST_TAG = b""
+_DECISION_TAG = b"decision"
+Note: TypeAlias = Callable[[bytes], str]
+"""The line for a record of the journal; empty if there is none."""
 
-_SEPARATE = frozenset({"Tool", "Output", LOST})
+_SEPARATE = frozenset({"Tool", "Output", LOST, DECISION})
 """Speakers whose texts are separate paragraphs, even one after another."""
 _SPEAKERS = {
     "user_message_chunk": USER,
@@ -88,12 +94,12 @@ async def lost_notice(store: Store, session_id: str) -> str | None:
     return f"{count} of the events {first} to {last} are damaged or missing in the journal."
 
 
-async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
-    """The conversation in pieces of Markdown."""
-    async for speaker, text in paragraphs(store, session_id):
+async def as_markdown(store: Store, session_id: str, note: Note | None = None) -> AsyncIterator[str]:
+    """The conversation in pieces of Markdown, with the notes about records."""
+    async for speaker, text in paragraphs(store, session_id, note):
         if speaker == "Output":
             yield _folded(text)
-        elif speaker == "Tool":
+        elif speaker in ("Tool", DECISION):
             yield f"- *{text}*\n\n"
         elif speaker == LOST:
             yield f"*[{text}]*\n\n"
@@ -104,11 +110,13 @@ async def as_markdown(store: Store, session_id: str) -> AsyncIterator[str]:
             yield f"**{speaker}**\n\n{text.strip()}\n\n"
 
 
-async def paragraphs(store: Store, session_id: str) -> AsyncIterator[tuple[str, str]]:
+async def paragraphs(
+    store: Store, session_id: str, note: Note | None = None
+) -> AsyncIterator[tuple[str, str]]:
     """Speaker and text of each paragraph: adjacent chunks of one speaker are joined; a tool's output is its own."""
     speaker, parts = "", list[str]()
     contents = tool_text.ToolContents()
-    async for tag, update in _tagged(store, session_id):
+    async for tag, update in _tagged(store, session_id, note):
         for who, text in (said(update, tag), ("Output", _output(update, contents))):
             if text and (who != speaker or who in _SEPARATE):
                 if parts:
@@ -147,14 +155,16 @@ async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
             yield update
 
 
-async def _tagged(store: Store, session_id: str) -> AsyncIterator[tuple[bytes, JsonObject]]:
+async def _tagged(
+    store: Store, session_id: str, note: Note | None = None
+) -> AsyncIterator[tuple[bytes, JsonObject]]:
     """The updates with their tags; lost events have the tag `_LOST_TAG` and a sentence as title."""
     async for row in events.rows(store, session_id):
-        for tagged in _shown(row):
+        for tagged in _shown(row, note):
             yield tagged
 
 
-def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
+def _shown(row: Row, note: Note | None = None) -> Iterator[tuple[bytes, JsonObject]]:
     if row.damaged:
         yield _LOST_TAG, {"title": events.lost_notice(row.first_seq, row.last_seq)}
     for event in row.events():
@@ -164,6 +174,8 @@ def _shown(row: Row) -> Iterator[tuple[bytes, JsonObject]]:
             update = read_update(event[1:])
             if update is not None:
                 yield event[:1], update
+        elif note is not None and event[:1] == events.RECORD and (text := note(event)):
+            yield _DECISION_TAG, {"title": text}
 
 
 async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) -> bool | None:
@@ -230,6 +242,8 @@ def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
     """
     if tag == _LOST_TAG:
         return LOST, str(update["title"])
+    if tag == _DECISION_TAG:
+        return DECISION, str(update["title"])
     kind = str(update.get("sessionUpdate"))
     if kind == "user_message_chunk" and tag != events.PROMPT:
         return REPORTED_USER, _text(as_object(update.get("content")))

@@ -23,7 +23,12 @@ def question_facts(verdict: Verdict | None, offer: Offer | None) -> JsonObject:
     """What a person who is asked is shown besides the call."""
     if verdict is None:
         return {}
-    facts: JsonObject = {"why": verdict.why, "act": verdict.act}
+    facts: JsonObject = {
+        "rule": verdict.rule,
+        "why": verdict.why,
+        "level": verdict.level,
+        "act": verdict.act,
+    }
     remember = offer.facts() if offer is not None else None
     return facts if remember is None else {**facts, "remember": remember}
 

@@ -153,6 +153,7 @@ class SessionPolicy:
             toolCall=tool,
             outcome=outcome,
             why=verdict.why,
+            level=verdict.level,
             act=verdict.act,
         )
         log.info(

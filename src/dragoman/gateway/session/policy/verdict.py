@@ -53,6 +53,8 @@ class Verdict:
     """The approvals that it needs; empty: anyone who may answer decides."""
     subject: Act | None = field(default=None, compare=False)
     """The act itself."""
+    level: int = field(default=6, compare=False)
+    """Of the order of authority: which one decided."""
 
 
 def decide(
@@ -94,7 +96,14 @@ def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
 
 def _with_facts(found: Decided) -> Verdict:
     return Verdict(
-        found.decision, found.rule, found.why, found.reason, found.act.facts(), found.wanted, found.act
+        found.decision,
+        found.rule,
+        found.why,
+        found.reason,
+        found.act.facts(),
+        found.wanted,
+        found.act,
+        found.level,
     )
 
 
