@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.rpc.call import call
 from dragoman.rpc.link import LinkHandler, Unpaused
@@ -30,7 +30,7 @@ from dragoman.wire.json_types import JsonObject, as_object, decode_object
 log = logging.getLogger(__name__)
 
 
-Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AcpAgent]]
+Spawn = Callable[[Sequence[str], LinkHandler, str | None], Awaitable[AgentProcess]]
 """Starts the agent's program with these arguments in this folder; raises `AgentUnavailable`."""
 
 
@@ -61,7 +61,7 @@ class AgentAdapter(Protocol):
     def cancel(self, params: JsonObject) -> None:
         """`session/cancel`."""
 
-    def programs(self) -> Iterable[AcpAgent]:
+    def programs(self) -> Iterable[AgentProcess]:
         """All processes of the agent."""
 
     async def close(self) -> None:
@@ -202,7 +202,7 @@ class AdapterHandle(Receiver):
             frames, self._outgoing = self._outgoing, []
             self._handler.link_messages(frames)
 
-    def _programs(self) -> list[AcpAgent]:
+    def _programs(self) -> list[AgentProcess]:
         return list(self._adapter.programs()) if self._adapter is not None else []
 
     def _done(self, task: asyncio.Task[None]) -> None:

@@ -13,7 +13,7 @@ from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
-from dragoman.agents.process import AcpAgent, BoxedAgent
+from dragoman.agents.process import AgentProcess, BoxedAgent
 from dragoman.agents.program import SpawnError
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig
@@ -103,7 +103,7 @@ class ProcessLauncher:
     ) -> Native:
         from dragoman.agents.native.registry import Native
 
-        async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AcpAgent:
+        async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AgentProcess:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
             return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
 
@@ -112,14 +112,14 @@ class ProcessLauncher:
 
     async def _launch_program(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
-    ) -> AcpAgent:
+    ) -> AgentProcess:
         if box is not None:
             return await self._launch_inside(name, agent, handler, cwd, box)
         try:
             require(name, agent)
             secrets = await resolve_secrets(agent.secrets, self._environ)
             place = {} if cwd is None else {"PWD": cwd}  # the inherited one is the gateway's own folder
-            return await AcpAgent.spawn(
+            return await AgentProcess.spawn(
                 agent.command,
                 handler=handler,
                 custody=self._custody,
@@ -134,7 +134,7 @@ class ProcessLauncher:
 
     async def _launch_inside(
         self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box
-    ) -> AcpAgent:
+    ) -> AgentProcess:
         inside = await box.agent(name, agent, cwd)
         try:
             running = await BoxedAgent.spawn(

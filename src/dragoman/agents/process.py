@@ -59,7 +59,7 @@ class ExitStatus:
 
 
 class AgentProcess:
-    """A running agent; implements `Link`."""
+    """A running agent; implements `Link` and `AgentHandle`."""
 
     def __init__(
         self,
@@ -157,6 +157,10 @@ class AgentProcess:
     def stderr_tail(self) -> str:
         """The last lines that the agent wrote to stderr."""
         return self._stderr.text()
+
+    def end(self) -> AgentEnd:
+        status = self._exit or ExitStatus(None, None)
+        return AgentEnd(status.exit_code, status.signal, self.stderr_tail())
 
     def send(self, message: bytes) -> None:
         if self._ending is None:
@@ -337,19 +341,7 @@ class Outgoing(asyncio.BaseProtocol):
         self._on_end()
 
 
-class AcpAgent(AgentProcess):
-    """Implements `AgentHandle`."""
-
-    def end(self) -> AgentEnd:
-        status = self.exit
-        return AgentEnd(
-            status.exit_code if status is not None else None,
-            status.signal if status is not None else None,
-            self.stderr_tail(),
-        )
-
-
-class BoxedAgent(AcpAgent):
+class BoxedAgent(AgentProcess):
     """An agent inside a sandbox; processes that it leaves running there are ended too."""
 
     _leaving: asyncio.Task[None] | None = None

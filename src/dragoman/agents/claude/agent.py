@@ -18,7 +18,7 @@ from dragoman.agents.claude.session import SETTINGS, Session
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.registry import Native
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.agents.version import ask_version
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import NOT_FOUND, RpcError, session_not_found
@@ -42,7 +42,7 @@ class ClaudeAgent(NativeAgent[Session]):
         self._history = History(native.environ)
         self._offer = Offer(native.state, native.config.command, native.environ)
 
-    def programs(self) -> Iterable[AcpAgent]:
+    def programs(self) -> Iterable[AgentProcess]:
         return [
             conversation.program
             for conversation in self.conversations.values()

@@ -15,7 +15,7 @@ from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.questions import Questions
 from dragoman.agents.claude.stream import Stream
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
 from dragoman.rpc.link import LinkHandler
@@ -56,7 +56,7 @@ class Session(LinkHandler):
         mode: str = options.DEFAULT,
     ) -> None:
         self.id = id
-        self.program: AcpAgent | None = None
+        self.program: AgentProcess | None = None
         self.options = ClaudeOptions({})
         self._handle = handle
         self._owner = owner

@@ -19,7 +19,7 @@ from dragoman.agents.codex.server import UPDATE, Server
 from dragoman.agents.codex.thread import Thread
 from dragoman.agents.native.agent import NativeAgent
 from dragoman.agents.native.registry import Native
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     Malformed,
@@ -50,7 +50,7 @@ class CodexAgent(NativeAgent[Thread]):
         self._server = Server(native.name, self, handle.lost)
         self._models: asyncio.Task[list[JsonObject]] | None = None
 
-    def programs(self) -> Iterable[AcpAgent]:
+    def programs(self) -> Iterable[AgentProcess]:
         return [self._server.program] if self._server.program is not None else []
 
     async def close(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from dragoman.agents.adapter import Spawn
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.rpc.call import call
 from dragoman.rpc.link import Link
@@ -45,7 +45,7 @@ class _Peer(Peer):
 
 class Server:
     def __init__(self, name: str, receiver: Receiver, lost: Callable[[AgentEnd], None]) -> None:
-        self.program: AcpAgent | None = None
+        self.program: AgentProcess | None = None
         self._name = name
         self._lost = lost
         self._peer = _Peer("Codex", receiver, strict=False)

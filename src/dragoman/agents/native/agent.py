@@ -13,7 +13,7 @@ from dragoman.agents.adapter import Upstream, text_of
 from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.options import AUTO_RESUME, Options
 from dragoman.agents.native.registry import Native
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.wire.errors import RpcError, session_not_found
 from dragoman.wire.json_types import JsonObject, as_object, objects
 
@@ -171,7 +171,7 @@ class NativeAgent(ABC, Generic[C]):
         return None
 
     @abstractmethod
-    def programs(self) -> Iterable[AcpAgent]: ...
+    def programs(self) -> Iterable[AgentProcess]: ...
 
     @abstractmethod
     async def close(self) -> None: ...

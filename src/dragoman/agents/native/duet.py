@@ -16,7 +16,7 @@ from typing import Any
 
 from dragoman.agents.adapter import AgentAdapter, Upstream, text_of
 from dragoman.agents.native.duet_state import DuetState, DuetStates
-from dragoman.agents.process import AcpAgent
+from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.wire.errors import RpcError
 from dragoman.wire.json_types import JsonObject, as_object, objects
@@ -85,7 +85,7 @@ class Duet:
         if self._guest is not None and shared.guest_id is not None:
             self._guest.cancel({"sessionId": shared.guest_id})
 
-    def programs(self) -> Iterable[AcpAgent]:
+    def programs(self) -> Iterable[AgentProcess]:
         guests = self._guest.programs() if self._guest is not None else ()
         return [*self._host.programs(), *guests]
 
