@@ -83,71 +83,38 @@ def read_plan(update: JsonObject) -> bool:
         update.pop("plan")
         update.update({**nested, "sessionUpdate": update.get("sessionUpdate")})
         changed = True
-    if "entries" not in update and isinstance(update.get("steps"), list):
-        update["entries"] = update.pop("steps")
-        changed = True
-    entries = update.get("entries")
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and _plan_entry(entry):
-            changed = True
-    return changed
+    changed |= _rename(update, "steps", "entries", list)
+    return _each(update, "entries", _plan_entry) or changed
 
 
 def read_commands(update: JsonObject) -> bool:
     """Convert `{unstructured: {hint}}` to `{hint}` (D-68), and the old member name (D-67)."""
-    changed = False
-    if "availableCommands" not in update and isinstance(update.get("commands"), list):
-        update["availableCommands"] = update.pop("commands")
-        changed = True
-    commands = update.get("availableCommands")
-    for command in commands if isinstance(commands, list) else []:
-        wrapped = as_object(as_object(command).get("input")).get("unstructured")
-        if isinstance(wrapped, dict):
-            command["input"] = wrapped
-            changed = True
-    return changed
+    changed = _rename(update, "commands", "availableCommands", list)
+    return _each(update, "availableCommands", _command) or changed
 
 
 def read_mode(update: JsonObject) -> bool:
     """Convert `currentMode`, or `modeId` as in the official example, to `currentModeId` (D-69, D-120)."""
-    if "currentModeId" in update:
-        return False
-    for name in ("currentMode", "modeId"):
-        if name in update:
-            update["currentModeId"] = update.pop(name)
-            return True
-    return False
+    return _rename(update, "currentMode", "currentModeId") or _rename(update, "modeId", "currentModeId")
 
 
 def read_config_options(holder: JsonObject) -> bool:
     """Convert `values: [{id, name}]` without a type to a typed select (D-33)."""
-    changed = False
-    options = holder.get("configOptions")
-    for option in options if isinstance(options, list) else []:
-        if isinstance(option, dict) and _config_option(option):
-            changed = True
-    return changed
+    return _each(holder, "configOptions", _config_option)
 
 
 def read_session_result(result: JsonObject) -> bool:
     """Convert the result of `session/new`, `load`, `resume` and `fork` (D-33, D-34)."""
     changed = read_config_options(result)
     modes = result.get("modes")
-    if isinstance(modes, dict) and "currentModeId" not in modes and "currentMode" in modes:
-        modes["currentModeId"] = modes.pop("currentMode")
-        changed = True
-    return changed
+    return (isinstance(modes, dict) and _rename(modes, "currentMode", "currentModeId")) or changed
 
 
 def read_permission(params: JsonObject) -> bool:
     """Convert options with `title` and no kind, and a tool call in its old form (D-80, D-83)."""
     tool = params.get("toolCall")
     changed = isinstance(tool, dict) and read_tool(tool)
-    options = params.get("options")
-    for option in options if isinstance(options, list) else []:
-        if isinstance(option, dict) and _permission_option(option):
-            changed = True
-    return changed
+    return _each(params, "options", _permission_option) or changed
 
 
 def read_stop_reason(result: JsonObject) -> JsonObject | None:
@@ -239,11 +206,30 @@ def _tool_content(tool: JsonObject) -> bool:
     return changed
 
 
+def _rename(holder: JsonObject, former: str, name: str, kind: type = object) -> bool:
+    """Give a member of that kind its name in v1, unless a member has that name already."""
+    if name in holder or former not in holder or not isinstance(holder[former], kind):
+        return False
+    holder[name] = holder.pop(former)
+    return True
+
+
+def _each(holder: JsonObject, name: str, reader: Reader) -> bool:
+    """Convert the objects in a list."""
+    items = holder.get(name)
+    return isinstance(items, list) and True in [reader(item) for item in items if isinstance(item, dict)]
+
+
+def _command(command: JsonObject) -> bool:
+    wrapped = as_object(command.get("input")).get("unstructured")
+    if isinstance(wrapped, dict):
+        command["input"] = wrapped
+        return True
+    return False
+
+
 def _plan_entry(entry: JsonObject) -> bool:
-    changed = False
-    if "content" not in entry and "description" in entry:
-        entry["content"] = entry.pop("description")
-        changed = True
+    changed = _rename(entry, "description", "content")
     for field, default in (("priority", "medium"), ("status", "pending")):
         if field not in entry:
             entry[field] = default
@@ -254,19 +240,15 @@ def _plan_entry(entry: JsonObject) -> bool:
 
 
 def _config_option(option: JsonObject) -> bool:
-    changed = False
-    if "options" not in option and isinstance(option.get("values"), list):
-        option["options"] = option.pop("values")
-        changed = True
+    changed = _rename(option, "values", "options", list)
     if "type" not in option and "options" in option:
         option["type"] = "select"
         changed = True
-    options = option.get("options")
-    for value in options if isinstance(options, list) else []:
-        if isinstance(value, dict) and "value" not in value and "id" in value and "options" not in value:
-            value["value"] = value.pop("id")
-            changed = True
-    return changed
+    return _each(option, "options", _config_value) or changed
+
+
+def _config_value(value: JsonObject) -> bool:
+    return "options" not in value and _rename(value, "id", "value")
 
 
 def _permission_option(option: JsonObject) -> bool:
