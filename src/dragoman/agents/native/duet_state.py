@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from pathlib import Path
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
-
-log = logging.getLogger(__name__)
+from dragoman.agents.native.json_file import JsonFile
 
 
 class DuetState(msgspec.Struct):
@@ -28,27 +25,17 @@ class DuetStates:
         self._folder = state / "duets" if state is not None else None
 
     def read(self, session_id: str) -> DuetState | None:
-        if self._folder is None:
-            return None
+        """None if it is missing or unreadable: the guest starts a new session."""
         try:
-            return msgspec.json.decode(self._file(self._folder, session_id).read_bytes(), type=DuetState)
-        except (OSError, msgspec.DecodeError):
-            return None  # missing or unreadable: the guest starts a new session
+            return msgspec.convert(self._file(session_id).read(), DuetState)
+        except msgspec.ValidationError:
+            return None
 
     def write(self, session_id: str, known: DuetState) -> None:
-        if self._folder is None:
-            return
-        file = self._file(self._folder, session_id)
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            replace_file(file, msgspec.json.encode(known))
-        except OSError as error:
-            log.warning("duet state not saved; the guest starts a new session after a restart: %s", error)
+        self._file(session_id).write(msgspec.to_builtins(known))
 
     def forget(self, session_id: str) -> None:
-        if self._folder is not None:
-            self._file(self._folder, session_id).unlink(missing_ok=True)
+        self._file(session_id).remove()
 
-    @staticmethod
-    def _file(folder: Path, session_id: str) -> Path:
-        return folder / f"{hashlib.sha256(session_id.encode()).hexdigest()[:32]}.json"
+    def _file(self, session_id: str) -> JsonFile:
+        return JsonFile(self._folder, f"{hashlib.sha256(session_id.encode()).hexdigest()[:32]}.json")

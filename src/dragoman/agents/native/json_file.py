@@ -27,7 +27,11 @@ class JsonFile:
         if self._file is None:
             return
         try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._file, json.dumps(kept, indent=1).encode() + b"\n")
         except OSError as error:
             log.warning("%s could not be saved: %s", self._file.name, error)
+
+    def remove(self) -> None:
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
