@@ -33,7 +33,6 @@ class ProcessLauncher:
         self,
         custody: Custody,
         max_message_bytes: int,
-        environ: Mapping[str, str] | None = None,
         *,
         agents: Mapping[str, AgentConfig] | None = None,
         state: Path | None = None,
@@ -43,7 +42,6 @@ class ProcessLauncher:
         self._agents = agents or {}
         self._state = state
         self._max_message_bytes = max_message_bytes
-        self._environ = os.environ if environ is None else environ
         self._remotes: Remotes | None = None
 
     def identity(self, agent: AgentConfig) -> str | None:
@@ -71,7 +69,7 @@ class ProcessLauncher:
         if self._remotes is None:
             from dragoman.agents.remote.launch import Remotes
 
-            self._remotes = Remotes(self._max_message_bytes, self._environ)
+            self._remotes = Remotes(self._max_message_bytes)
         return await self._remotes.launch(name, agent, handler)
 
     def _launch_adapter(
@@ -107,7 +105,7 @@ class ProcessLauncher:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
             return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
 
-        environ = agent_environment(self._environ, agent.env)
+        environ = agent_environment(os.environ, agent.env)
         return Native(name, agent, spawn, environ, boxed=box is not None, other=other, state=self._state)
 
     async def _launch_program(
@@ -117,13 +115,13 @@ class ProcessLauncher:
             return await self._launch_inside(name, agent, handler, cwd, box)
         try:
             require(name, agent)
-            secrets = await resolve_secrets(agent.secrets, self._environ)
+            secrets = await resolve_secrets(agent.secrets, os.environ)
             place = {} if cwd is None else {"PWD": cwd}  # the inherited one is the gateway's own folder
             return await AgentProcess.spawn(
                 agent.command,
                 handler=handler,
                 custody=self._custody,
-                env=agent_environment(self._environ, {**place, **secrets, **agent.env}),
+                env=agent_environment(os.environ, {**place, **secrets, **agent.env}),
                 cwd=cwd,
                 max_message_bytes=self._max_message_bytes,
             )

@@ -20,7 +20,7 @@ from dragoman.gateway.ports.services import LocalServices
 from dragoman.rpc.request import Request
 from dragoman.services.files import Files
 from dragoman.services.roots import Root, Roots
-from dragoman.services.spawn import BoxSpawn, LocalSpawn, Spawn
+from dragoman.services.spawn import BoxSpawn, LocalSpawn
 from dragoman.services.terminals import Terminals
 from dragoman.wire.errors import CANCELLED, RpcError, internal, method_not_found
 
@@ -42,12 +42,9 @@ Answer = Callable[[bytes], Awaitable[bytes]]
 class WorkspaceServices:
     """Implements `ServicesFactory`."""
 
-    def __init__(
-        self, custody: Custody, *, environment: Mapping[str, str] | None = None, spawn: Spawn | None = None
-    ) -> None:
-        self._environment = os.environ if environment is None else environment
+    def __init__(self, custody: Custody, *, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
         self._custody = custody
-        self._spawn = spawn or LocalSpawn(custody)
         self._threads: ThreadPoolExecutor | None = None
 
     def open(self, roots: Sequence[str], cwd: str, box: Box | None = None) -> LocalServices:
@@ -55,7 +52,9 @@ class WorkspaceServices:
             self._threads = ThreadPoolExecutor(FILE_THREADS, "files")
         folders = writable = Roots(roots)
         if box is None:
-            terminals = Terminals(folders, cwd, agent_environment(self._environment, {}), self._spawn)
+            terminals = Terminals(
+                folders, cwd, agent_environment(self._environment, {}), LocalSpawn(self._custody)
+            )
         else:
             if box.apart and not box.elsewhere:
                 shared = box.shared()

@@ -12,9 +12,9 @@ PATIENCE = 120.0
 
 
 class Backoff:
-    def __init__(self, patience: float = PATIENCE) -> None:
+    def __init__(self) -> None:
         self._next = FIRST
-        self._until = asyncio.get_running_loop().time() + patience
+        self._until = asyncio.get_running_loop().time() + PATIENCE
 
     @property
     def over(self) -> bool:

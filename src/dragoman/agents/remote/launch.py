@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
-from collections.abc import Mapping
 
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.agent import LetGo, OpenChannel, RemoteAgent
@@ -31,9 +31,8 @@ class Positions(OrderedDict[str, int]):
 class Remotes:
     """Connects to remote agents, and stores the last update number of each of their sessions."""
 
-    def __init__(self, max_message_bytes: int, environ: Mapping[str, str]) -> None:
+    def __init__(self, max_message_bytes: int) -> None:
         self._max_bytes = max_message_bytes
-        self._environ = environ
         self._positions: dict[str, Positions] = {}
 
     async def launch(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
@@ -49,7 +48,7 @@ class Remotes:
         return remote
 
     async def _opener(self, address: Address, agent: AgentConfig) -> tuple[OpenChannel, LetGo | None]:
-        headers = await headers_of(agent, self._environ)
+        headers = await headers_of(agent, os.environ)
         context = tls_context(agent.ca) if address.secure else None
         if address.websocket:
             from dragoman.agents.remote.websocket import open_websocket

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from dragoman.cli.conversation import text_of
@@ -15,6 +15,7 @@ from dragoman.gateway.delivery.transcript import read_update
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.wire.errors import Malformed
+from dragoman.wire.timestamps import second
 
 KEPT_TURNS = 10
 TAIL = 400
@@ -50,12 +51,11 @@ class History:
     """How long the agent had been silent when the last event, a `silent` state, was written; else 0."""
     _tail: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=TAIL))
 
-    def quiet_for(self, now: datetime | None = None) -> float | None:
+    def quiet_for(self) -> float | None:
         """Seconds without activity; None if there are no events."""
         if self.last_event_ms is None:
             return None
-        now_ms = (now or datetime.now(UTC)).timestamp() * 1000
-        return max(0.0, now_ms - self.last_event_ms) / 1000 + self.silent_seconds
+        return max(0.0, time.time() * 1000 - self.last_event_ms) / 1000 + self.silent_seconds
 
     def last_events(self) -> list[JsonObject]:
         """The last events as lines; consecutive chunks of one speaker are one line."""
@@ -121,9 +121,9 @@ def _note_prompt(history: History, ts: int, event: bytes) -> None:
     if history.turns and history.turns[-1].outcome is None:
         return
     text = text_of((read_update(event[1:]) or {}).get("content"))
-    time = datetime.fromtimestamp(ts / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    begun = f"{second(ts // 1000)}Z"
     history.turn_count += 1
-    history.turns.append(TurnFacts(history.turn_count, one_line(text, 60), time))
+    history.turns.append(TurnFacts(history.turn_count, one_line(text, 60), begun))
 
 
 def _note_record(history: History, event: bytes) -> None:
