@@ -15,6 +15,7 @@ import { Toasts } from "./Toasts";
 
 const NewSession = lazy(() => import("./NewSession"));
 const Shortcuts = lazy(() => import("./Shortcuts"));
+const RememberedDialog = lazy(() => import("./policy/RememberedDialog"));
 
 export function App({ chat }: { chat: Chat }) {
   return (
@@ -28,6 +29,7 @@ function Page({ chat }: { chat: Chat }) {
   const sessionId = useRoute();
   const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
+  const [remembered, setRemembered] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
   const composer = useRef<PaneHandle>(null);
 
@@ -78,7 +80,11 @@ function Page({ chat }: { chat: Chat }) {
           }}
         >
           <Boundary what="The list of sessions">
-            <Sidebar searchField={searchField} showShortcuts={places.shortcuts} />
+            <Sidebar
+              searchField={searchField}
+              showShortcuts={places.shortcuts}
+              showRemembered={() => setRemembered(true)}
+            />
           </Boundary>
         </div>
         <button
@@ -100,6 +106,11 @@ function Page({ chat }: { chat: Chat }) {
         </Suspense>
       </div>
       <Toasts />
+      {remembered ? (
+        <Suspense fallback={null}>
+          <RememberedDialog close={() => setRemembered(false)} />
+        </Suspense>
+      ) : null}
       {shortcuts ? (
         <Suspense fallback={null}>
           <Shortcuts close={() => setShortcuts(false)} />

@@ -223,7 +223,8 @@ function useSessionActions(sessionId: string, composer: { current: ComposerHandl
   const chat = useChat();
   return useMemo(
     () => ({
-      answerPermission: (requestId, optionId) => chat.answerPermission(sessionId, requestId, optionId),
+      answerPermission: (requestId, optionId, remember) =>
+        chat.answerPermission(sessionId, requestId, optionId, remember),
       answerElicitation: (requestId, action, content) => chat.answerElicitation(sessionId, requestId, action, content),
       retryMessage: (id) => chat.client.resend(id),
       dropMessage: (id) => chat.client.discard(id),

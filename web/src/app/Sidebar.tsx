@@ -19,9 +19,10 @@ const GROUPING = "dragoman.grouping";
 interface Props {
   searchField: RefObject<HTMLInputElement | null>;
   showShortcuts(): void;
+  showRemembered(): void;
 }
 
-export function Sidebar({ searchField, showShortcuts }: Props) {
+export function Sidebar({ searchField, showShortcuts, showRemembered }: Props) {
   const chat = useChat();
   const search = usePage((state) => state.search);
   const [grouping, setGrouping] = useState<Grouping>(() =>
@@ -56,7 +57,7 @@ export function Sidebar({ searchField, showShortcuts }: Props) {
         />
       </label>
       <Sessions grouping={grouping} />
-      <Foot showShortcuts={showShortcuts} />
+      <Foot showShortcuts={showShortcuts} showRemembered={showRemembered} />
     </nav>
   );
 }
@@ -209,7 +210,7 @@ export function Rename({ session, done }: { session: SessionSummary; done(): voi
 
 const THEME_ICONS = { system: "system", light: "sun", dark: "moon" } as const;
 
-function Foot({ showShortcuts }: { showShortcuts(): void }) {
+function Foot({ showShortcuts, showRemembered }: Pick<Props, "showShortcuts" | "showRemembered">) {
   const chat = useChat();
   const version = usePage((state) => state.hello?.version ?? "");
   const leave = () => {
@@ -229,6 +230,7 @@ function Foot({ showShortcuts }: { showShortcuts(): void }) {
         />
       )}
       <IconButton icon={THEME_ICONS[theme]} label={`Colours: ${theme}`} onClick={nextTheme} />
+      <IconButton icon="shield" label="Remembered answers" onClick={showRemembered} />
       <IconButton icon="keyboard" label="Keyboard shortcuts (?)" onClick={showShortcuts} />
       <IconButton icon="leave" label="Log out" onClick={leave} />
     </div>

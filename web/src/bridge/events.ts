@@ -69,6 +69,25 @@ export interface PermissionOption {
   name: string;
   kind: "allow_once" | "allow_always" | "reject_once" | "reject_always" | string;
 }
+/** What the rules see of a call, and why it is asked about. */
+export interface QuestionFacts {
+  why: string;
+  commands: string[];
+  paths: { path: string; access: string; outside: boolean }[];
+  hosts: string[];
+  opaque?: string; // why the shell line is not understood
+}
+/** What would be remembered: lines that a person may edit. */
+export interface Rememberable {
+  pattern: string[];
+  scopes: string[];
+  until: string[];
+}
+export interface Wish {
+  scope: string;
+  until?: string;
+  pattern?: string[];
+}
 export interface PlanEntry {
   content: string;
   priority: "high" | "medium" | "low";
@@ -169,6 +188,8 @@ export type JournalEvent = Numbered &
         requestId: string;
         toolCall: ToolCallFields;
         options: PermissionOption[];
+        facts?: QuestionFacts;
+        remember?: Rememberable; // absent: it is answered once only
         approval?: Approval; // only where a rule names who has to approve
       }
     | { type: "permission_approved"; requestId: string; by: string; at: string; client?: string } // it waits for more
@@ -181,6 +202,7 @@ export type JournalEvent = Numbered &
         identity?: string; // the name of the token that answered
         toolCallId?: string;
         approvals?: Approved[];
+        remembered?: { id: string; scope: string; until?: string | null; words: string };
       }
     | {
         type: "elicitation_request";
@@ -345,6 +367,7 @@ export type BridgeCommand = { clientMessageId?: string } & (
       type: "permission_response";
       requestId: string;
       outcome: { outcome: "selected" | "cancelled"; optionId?: string };
+      remember?: Wish;
     }
   | { type: "elicitation_response"; requestId: string; action: "accept" | "decline" | "cancel"; content?: JsonObject }
   | { type: "change_mode"; sessionId: string; modeId: string }

@@ -1,10 +1,10 @@
 /** What the view may ask for. The app provides it; components take it from `useActions()`. */
 
 import { createContext, useContext } from "react";
-import type { ContentBlock, JsonObject } from "../bridge/events";
+import type { ContentBlock, JsonObject, Wish } from "../bridge/events";
 
 export interface Actions {
-  answerPermission(requestId: string, optionId: string | null): void; // null: cancelled
+  answerPermission(requestId: string, optionId: string | null, remember?: Wish): void; // null: cancelled
   answerElicitation(requestId: string, action: "accept" | "decline" | "cancel", content?: JsonObject): void;
   /** Sends a message that failed or was lost again. */
   retryMessage(clientMessageId: string): void;

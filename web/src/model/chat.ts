@@ -2,7 +2,7 @@
 
 import { type BridgeClient, BridgeError, newId, type Reply } from "../bridge/client";
 import type { Incoming } from "../bridge/connection";
-import type { BridgeEvent, ContentBlock, JsonObject, SessionSnapshot, SessionSummary } from "../bridge/events";
+import type { BridgeEvent, ContentBlock, JsonObject, SessionSnapshot, SessionSummary, Wish } from "../bridge/events";
 import type { Conversation, ElicitationItem, PermissionItem } from "./conversation";
 import { perFrame } from "./frame";
 import { withOlder } from "./history";
@@ -318,12 +318,13 @@ export class Chat {
     void this.ask({ type: "cancel_turn", sessionId });
   }
 
-  answerPermission(sessionId: string, requestId: string, optionId: string | null): void {
+  answerPermission(sessionId: string, requestId: string, optionId: string | null, remember?: Wish): void {
     this.changeQuestion(sessionId, requestId, (item) =>
       item.kind === "permission" ? { ...item, sending: optionId ?? "" } : item,
     );
     const outcome = optionId === null ? { outcome: "cancelled" as const } : { outcome: "selected" as const, optionId };
-    void this.ask({ type: "permission_response", requestId, outcome }).then((reply) => {
+    const wish = remember === undefined ? {} : { remember };
+    void this.ask({ type: "permission_response", requestId, outcome, ...wish }).then((reply) => {
       if (reply === null)
         this.changeQuestion(sessionId, requestId, (item) =>
           item.kind === "permission" ? { ...item, sending: null } : item,

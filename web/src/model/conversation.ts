@@ -14,6 +14,8 @@ import type {
   JsonValue,
   Mode,
   PermissionOption,
+  QuestionFacts,
+  Rememberable,
   PlanEntry,
   QueuedMessage,
   SessionState,
@@ -90,6 +92,8 @@ export interface ToolItem extends ItemBase {
 export interface Answer {
   readonly outcome: "selected" | "cancelled";
   readonly optionId?: string;
+  /** Where it holds for longer than once, and until when. */
+  readonly remembered?: { readonly scope: string; readonly until?: string | null; readonly words: string };
   /** Who answered, as the gateway names it: a client's name, `policy`, ... */
   readonly by: string;
   readonly at: number;
@@ -101,6 +105,10 @@ export interface PermissionItem extends ItemBase {
   /** What the request says about the call, over what was known of it: draw the command, path or diff in full. */
   readonly toolCall: ToolCallFields;
   readonly options: readonly PermissionOption[];
+  /** Why it is asked, and what the rules see; null in older journals. */
+  readonly facts: QuestionFacts | null;
+  /** What an answer for longer than once would remember; null: it is answered once only. */
+  readonly remember: Rememberable | null;
   /** Who has to approve, and who did; null: the first answer decides. */
   readonly approval: Approval | null;
   readonly answer: Answer | null;

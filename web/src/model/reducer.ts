@@ -210,6 +210,8 @@ const HANDLERS: Handlers = {
       kind: "permission",
       requestId: event.requestId,
       options: event.options,
+      facts: event.facts ?? null,
+      remember: event.remember ?? null,
       approval: event.approval ?? null,
       toolCall: about === undefined ? event.toolCall : described(about, event.toolCall),
       answer: null,
@@ -236,7 +238,8 @@ const HANDLERS: Handlers = {
       /^reject/.test(asked.options.find(({ optionId }) => optionId === event.outcome.optionId)?.kind ?? "");
     if (call !== undefined)
       draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false, ...(refused ? { refused } : {}) });
-    const answer = { ...event.outcome, by: event.client ?? event.by, at };
+    const remembered = event.remembered === undefined ? {} : { remembered: event.remembered };
+    const answer = { ...event.outcome, ...remembered, by: event.client ?? event.by, at };
     if (asked?.kind !== "permission" || place === undefined) {
       if (event.requestId !== null) draft.setAnswer(event.requestId, answer);
       return;

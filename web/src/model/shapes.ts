@@ -112,6 +112,16 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
     requestId: string,
     toolCall: object(TOOL),
     options: list(object({ optionId: string, name: string, kind: maybe(string) })),
+    facts: maybe(
+      object({
+        why: string,
+        commands: list(string),
+        paths: list(object({ path: string, access: string, outside: boolean })),
+        hosts: list(string),
+        opaque: maybe(string),
+      }),
+    ),
+    remember: maybe(object({ pattern: list(string), scopes: list(string), until: list(string) })),
     approval: maybe(APPROVAL),
   },
   permission_approved: { requestId: string, by: string, at: string, client: maybe(string) },
@@ -123,6 +133,7 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
     identity: maybe(string),
     toolCallId: maybe(string),
     approvals: maybe(list(APPROVED)),
+    remembered: maybe(object({ id: string, scope: string, until: maybe(string), words: string })),
   },
   elicitation_request: {
     requestId: string,

@@ -34,8 +34,33 @@ def _question(record: JsonObject) -> Fields:
         "requestId": shapes.text(record.get("id")),
         "toolCall": shapes.tool_question(as_object(record.get("toolCall"))),
         "options": shapes.permission_options(record.get("options")),
-        **_given(approval=record["approval"] if isinstance(record.get("approval"), dict) else None),
+        **_given(
+            approval=record["approval"] if isinstance(record.get("approval"), dict) else None,
+            facts=_facts(record),
+            remember=record["remember"] if isinstance(record.get("remember"), dict) else None,
+        ),
     }
+
+
+def _facts(record: JsonObject) -> Fields | None:
+    """Why it is asked, and what the rules see of the call."""
+    act = record.get("act")
+    if not isinstance(act, dict):
+        return None
+    commands = [as_object(one) for one in _list(act.get("commands"))]
+    return {
+        "why": shapes.text(record.get("why")),
+        "commands": [
+            " ".join(map(str, [*_list(one.get("words")), *_list(one.get("redirects"))])) for one in commands
+        ],
+        "paths": [as_object(path) for path in _list(act.get("paths"))],
+        "hosts": [str(host) for host in _list(act.get("hosts"))],
+        **_given(opaque=_name(act.get("opaque"))),
+    }
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _approval(record: JsonObject) -> Fields:
@@ -60,6 +85,7 @@ def _decision(record: JsonObject) -> Fields:
     return fields | _given(
         toolCallId=_name(call),
         client=_name(record.get("client")),
+        remembered=record["remembered"] if isinstance(record.get("remembered"), dict) else None,
         identity=_name(record.get("identity")),
         approvals=approvals if isinstance(approvals, list) else None,
     )

@@ -42,11 +42,26 @@ export const PermissionAnswer = memo(function PermissionAnswer({
 function tell(item: PermissionItem): Told {
   if (item.answer === null) return { icon: "shield", tone: "warn", words: "Waits for an answer" };
   if (item.answer.outcome === "cancelled") return { icon: "stopped", tone: "faint", words: "Not answered" };
+  const where = own(PLACES, item.answer.remembered?.scope ?? "");
+  if (where !== undefined)
+    return { icon: "allowed", tone: "ok", words: `Allowed ${where}${until(item.answer.remembered?.until)}` };
   const option = item.options.find((each) => each.optionId === item.answer?.optionId);
   const known = own(KINDS, option?.kind ?? "");
   return (
     known ?? { icon: "allowed", tone: "faint", words: option === undefined ? "Answered" : plainTitle(option.name) }
   );
+}
+
+const PLACES: Record<string, string> = {
+  session: "in this session",
+  project: "in this project",
+  everywhere: "everywhere",
+};
+
+function until(end: string | null | undefined): string {
+  return end === null || end === undefined
+    ? ""
+    : ` until ${new Date(end).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}`;
 }
 
 /** What ends an unanswered question, as the gateway names it. */

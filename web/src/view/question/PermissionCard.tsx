@@ -6,8 +6,10 @@ import { Icon, Spinner, ToolIcon } from "../icons";
 import { commandOf } from "../tool/input";
 import { plainTitle, Title } from "../tool/Title";
 import { ApprovalState } from "./ApprovalState";
+import { Facts } from "./Facts";
 import { choices, chosen, type Choice } from "./keys";
 import { PermissionAnswer } from "./PermissionAnswer";
+import { Remember } from "./Remember";
 import { Subject } from "./Subject";
 import styles from "./Question.module.css";
 
@@ -39,13 +41,14 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
   const tooSoon = () => performance.now() - shown.current.at < GRACE_MS;
   const onKeyDown = (event: KeyboardEvent) => {
     if (sending || event.defaultPrevented || event.repeat || event.nativeEvent.isComposing) return;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
     const presses = (event.key === "Enter" || event.key === " ") && event.target instanceof HTMLButtonElement;
     const choice = chosen(all, event.key);
     if (choice === undefined && !presses) return;
     if (choice !== undefined || tooSoon()) event.preventDefault();
     if (choice !== undefined && !tooSoon()) answer(choice);
   };
+  const once = all.find((choice) => choice.option.optionId === "dragoman:once");
   const title = headline(item);
   return (
     <section
@@ -77,6 +80,15 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
       </div>
       <div className={styles.subject} id={`${id}s`}>
         <Subject toolCall={item.toolCall} cwd={cwd} />
+        {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} />}
+        {item.remember === null || barred !== null || once === undefined ? null : (
+          <Remember
+            name={item.requestId}
+            remember={item.remember}
+            disabled={sending}
+            onAllow={(wish) => actions.answerPermission(item.requestId, once.option.optionId, wish)}
+          />
+        )}
       </div>
       {item.approval === null ? null : <ApprovalState approval={item.approval} />}
       {barred === null ? null : <p className={styles.barred}>{barred}</p>}
@@ -117,6 +129,11 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
       </p>
     </section>
   );
+}
+
+/** Letters that are typed into a field are no answers. */
+function isField(target: EventTarget): boolean {
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
 /** Many agents give a command as its own title; it stands in full under it anyway. */
