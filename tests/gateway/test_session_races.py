@@ -303,3 +303,17 @@ def test_a_load_from_another_process_that_is_cancelled_has_its_history_or_fails(
             assert load.ok or "cancelled" in json.dumps(load.answer)
 
     at_every_distance(run)
+
+
+def test_a_load_from_another_process_that_a_delete_meets_has_its_history_or_fails() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.resume(each.there)
+            each.world.loop.rest()
+            each.end(each.there, "delete")
+            each.turns(distance)
+            load = each.load(each.there)
+            each.world.settle()
+            assert load.answer is not None
+
+    at_every_distance(run)

@@ -245,14 +245,14 @@ def _watching_params(session: Session, params: JsonObject) -> bytes:
 
 
 def _answer(session: Session, attachment: Attachment, request: Request, reply: Reply) -> None:
-    """Answer a load or resume after its history, if the client is still attached then."""
+    """Answer a load or resume after its history, if session and attachment are still there then."""
     if not reply.ok:
         return
     client = attachment.client
     result = session.result_for(client, session.options.take_result(reply))
 
     def answer() -> None:
-        if client.attachments.get(session.id) is attachment:
+        if client.attachments.get(session.id) is attachment and not session.closed:
             request.reply(result_line(None, result, {}))
         else:
             request.fail(cut_off_error(session))
