@@ -76,6 +76,13 @@ class Resolved(Shape):
     tool_call_id: str | UnsetType = UNSET
 
 
+class Approved(Shape):
+    request_id: str
+    by: str
+    at: str
+    client: str | UnsetType = UNSET
+
+
 class Question(Shape):
     request_id: str
     tool_call: Call
@@ -264,6 +271,7 @@ DOCUMENTED: dict[str, type] = {
     "tool_call_progress": Call,
     "tool_call_completed": Call,
     "permission_request": Question,
+    "permission_approved": Approved,
     "permission_resolved": Resolved,
     "elicitation_request": Form,
     "elicitation_resolved": FormResolved,
