@@ -114,6 +114,7 @@ async def gateway(
         trouble=trouble,
         policy_for=policies.policy_for,
         remembered=functools.partial(_open_remembered, paths),
+        policy_trouble=policies.trouble,
         boxes=_boxes(config, paths, custody, sandbox),
         witness=Several([*witnesses, *traces]),
     )
@@ -251,6 +252,9 @@ class _Policies:
 
     def policy_for(self, workspace: str) -> Policy:
         return self.book.policy_for(workspace)
+
+    def trouble(self, workspace: str) -> str | None:
+        return self.book.trouble(workspace)
 
     def _tell(self, change: Change) -> None:
         if self.gateway is not None:

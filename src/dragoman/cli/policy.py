@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -46,11 +46,12 @@ policy.add_command(edit)
 @AS_JSON
 def show(cwd: Path | None, as_json: bool) -> None:
     """Show the rules in force, in the order of their authority."""
+    from dragoman.policy.decide import policy_facts
+
     made, _ = _load(cwd)
     rules = [*made.administrator, *made.narrow, *made.user]
     if as_json:
-        facts = {"rules": [_facts(rule) for rule in rules], "protected": list(made.protected)}
-        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(policy_facts(made), indent=2, ensure_ascii=False))
         return
     if not rules:
         click.echo(
@@ -142,21 +143,11 @@ def _load(cwd: Path | None) -> tuple[Policy, Loaded]:
     return made, loaded
 
 
-def _facts(rule: Rule) -> dict[str, Any]:
-    import msgspec
-
-    config = msgspec.to_builtins(rule.config)
-    given = {
-        key: value
-        for key, value in config.items()
-        if value not in ([], None, False) and (key, value) != ("approvals", 1) and key != "name"
-    }
-    return {"name": rule.name, "from": rule.source, "file": rule.file, **given}
-
-
 def _conditions(rule: Rule) -> str:
+    from dragoman.policy.decide import rule_facts
+
     hidden = ("name", "from", "file", "decision", "match", "not_match", "reason")
-    shown = {key: value for key, value in _facts(rule).items() if key not in hidden}
+    shown = {key: value for key, value in rule_facts(rule).items() if key not in hidden}
     return (
         "; ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in shown.items())
         or "always"

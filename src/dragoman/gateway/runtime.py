@@ -61,6 +61,8 @@ class Outside:
     """The policy for a workspace, which may narrow the general one; None: the configuration's rules for all."""
     remembered: Callable[[], Remembered] | None = None
     """Answers that people had us remember, opened at the first question; None: they end with the process."""
+    policy_trouble: Callable[[str], str | None] = lambda workspace: None
+    """Why a workspace's policy files are not what is in force; None if they are."""
     witness: Witness = field(default_factory=Several)
 
 
@@ -76,6 +78,7 @@ class Runtime:
         self.boxes = outside.boxes
         self.policy_for = outside.policy_for or (lambda workspace: _policy_of(config))
         self._open_remembered = outside.remembered or _only_here
+        self.policy_trouble = outside.policy_trouble
         self.store = outside.store
         self.trouble = outside.trouble
         self.witness = outside.witness

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from dragoman.config.model import Decision, PolicyConfig
 from dragoman.policy.act import Act
 from dragoman.policy.protected import denied_place
@@ -274,3 +276,20 @@ def _people(rule: Rule) -> str:
     count = max(rule.config.approvals, 1)
     who = f" of {', '.join(rule.config.approvers)}" if rule.config.approvers else ""
     return f"{count} approval{'s' if count > 1 else ''}{who}"
+
+
+def rule_facts(rule: Rule) -> dict[str, Any]:
+    """What a rule says and where it stands, without keys that have their default."""
+    config = msgspec.to_builtins(rule.config)
+    given = {
+        key: value
+        for key, value in config.items()
+        if value not in ([], None, False) and (key, value) != ("approvals", 1) and key != "name"
+    }
+    return {"name": rule.name, "from": rule.source, "file": rule.file, **given}
+
+
+def policy_facts(policy: Policy) -> dict[str, Any]:
+    """The rules in force, in the order of their authority, and the places that no agent may write to."""
+    rules = [*policy.administrator, *policy.narrow, *policy.user]
+    return {"rules": [rule_facts(rule) for rule in rules], "protected": list(policy.protected)}

@@ -12,10 +12,9 @@ from dragoman.config.files.ownership import others_may_write
 from dragoman.config.load import Loaded, parse, read
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
-from dragoman.policy.act import Act
 from dragoman.policy.decide import Policy
+from dragoman.policy.requests.line import act_of_command as act_of_command
 from dragoman.policy.rules import Rule, make_rules
-from dragoman.policy.shell.line import read_line
 
 ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
 """`DRAGOMAN_HOME` does not move it: a user who sets that variable must not choose the administrator's rules."""
@@ -91,29 +90,3 @@ def _writable_by_others(file: Path) -> str | None:
         if facts.st_mode & 0o022:
             return f"others than root may write to {place}"
     return None
-
-
-def act_of_command(
-    line: str,
-    *,
-    cwd: str,
-    workspace: str,
-    kind: str = "execute",
-    agent: str = "",
-    mode: str = "",
-    tool: str = "",
-) -> Act:
-    """The act of running a shell line. A line is an `execute`, whatever the agent calls it."""
-    read_facts = read_line(line, cwd=cwd, workspace=workspace)
-    return Act(
-        agent=agent,
-        workspace=workspace,
-        tool=tool,
-        kind="execute" if line.strip() else kind,
-        commands=read_facts.commands,
-        wrappers=read_facts.wrappers,
-        paths=read_facts.paths,
-        mode=mode,
-        opaque=read_facts.opaque,
-        label_only=not line.strip(),
-    )

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """An agent may ask thousands of times a second; the files are not looked at more often than this."""
 
+MOST_WORKSPACES = 2000
+"""Workspaces that are remembered: clients may ask about any folder. One that was dropped is read again."""
+
 Stamps = tuple[tuple[int, int, int] | None, ...]
 
 
@@ -102,6 +105,8 @@ class Rulebook:
             asks = policy_that_asks(self._config, self._paths, self._administrator)
             entry = _Entry(asks, stamps, now, str(error))
         self._entries[workspace] = entry
+        if len(self._entries) > MOST_WORKSPACES:
+            del self._entries[next(iter(self._entries))]
         if entry.trouble is not None:
             told = f"The policy cannot be used, so that everything is asked: {entry.trouble}"
             self.on_change(Change(workspace, told, "error"))

@@ -7,6 +7,7 @@ import msgspec
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.operation import Operation, Routes, Values
+from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
 from dragoman.server.api.sessions import Sessions
 from dragoman.server.api.shapes import (
@@ -44,7 +45,8 @@ class Api:
         sessions = Sessions(gateway, self._gateway_clients, agent)
         named = _tokens(Tokens(tokens)) if tokens is not None else ()
         remembered = RememberedAnswers(gateway).operations()
-        self.routes = Routes((*_sessions(sessions), *remembered, *self._rest(), *named))
+        policy = (*PolicyApi(gateway).operations(), *remembered)
+        self.routes = Routes((*_sessions(sessions), *policy, *self._rest(), *named))
         self.answer = self.routes.answer
 
     def close(self) -> None:

@@ -192,6 +192,77 @@ class MadeToken(TokenView, kw_only=True):
     secret: Annotated[str, Meta(description="The token itself; only this response shows it.")]
 
 
+class PolicyView(Struct, kw_only=True):
+    """The rules in force for a folder."""
+
+    workspace: Annotated[str, Meta(description="The root of the project that the folder belongs to.")]
+    rules: Annotated[
+        list[dict[str, JsonValue]],
+        Meta(
+            description="In the order of their authority: `name`, `from` (administrator, narrow, user), `file`, "
+            "`decision` and the keys of the rule."
+        ),
+    ]
+    protected: Annotated[list[str], Meta(description="Our own folders, which no agent may write to.")]
+    trouble: Annotated[
+        str | None, Meta(description="Why the files are not what is in force; null: they are.")
+    ] = None
+
+
+class DecisionPage(Struct, rename="camel", omit_defaults=True):
+    """Decisions about tool calls, the newest first."""
+
+    decisions: Annotated[
+        list[dict[str, JsonValue]],
+        Meta(
+            description="`session`, `call`, `seq`, `time`, `title`, `decision` (allow, deny, cancelled, answered), "
+            "`rule` or `by`, `why`, `act`, `approvals`."
+        ),
+    ]
+    next_cursor: Annotated[
+        str | None, Meta(description="Ask again with `cursor` set to it; absent on the last page.")
+    ] = None
+
+
+class PolicyTest(Struct, forbid_unknown_fields=True):
+    """What to decide about."""
+
+    command: Annotated[str, Meta(description="A shell line.")] = ""
+    kind: Annotated[str, Meta(description="Kind of the tool call, if there is no command.")] = ""
+    cwd: Annotated[str | None, Meta(description="The absolute path of the session's folder.")] = None
+    agent: str = ""
+    mode: str = ""
+    tool: str = ""
+
+
+class VerdictView(Struct, omit_defaults=True):
+    """What the rules say; the same object as `dragoman policy test --json` prints."""
+
+    decision: str
+    rule: str
+    why: str
+    act: dict[str, JsonValue]
+    reason: str | None = None
+    approvals: int | None = None
+    approvers: list[str] | None = None
+    wanted: list[dict[str, JsonValue]] | None = None
+
+
+class Explanation(Struct):
+    """How a tool call was decided."""
+
+    session: str
+    call: str
+    records: Annotated[
+        list[dict[str, JsonValue]],
+        Meta(description="Questions, approvals and decisions of the journal, with `kind`, `seq` and `time`."),
+    ]
+    now: Annotated[
+        dict[str, JsonValue] | None,
+        Meta(description="What the rules in force would say; null if the session is not live here."),
+    ]
+
+
 class Problem(Struct):
     """What went wrong."""
 
