@@ -17,7 +17,7 @@ from h2.events import ConnectionTerminated, Event, ResponseReceived, StreamReset
 
 from dragoman.server import limits
 from dragoman.server.asgi import Receive, Request, Scope, Send, Stalled
-from dragoman.server.hypercorn.connection import HypercornConnection
+from dragoman.server.hypercorn.connection import HypercornServer
 from dragoman.server.listen.acceptor import PAUSE
 from dragoman.server.listen.connection_limit import ConnectionLimit, origin_of
 from support.clients.streamable_client import StreamableClient
@@ -311,7 +311,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 @contextlib.asynccontextmanager
 async def leg_of(application: Application) -> AsyncIterator[tuple[int, list[str]]]:
     """The HTTP leg on a port of its own; the list tells how connections ended."""
-    leg = HypercornConnection(application, MEGABYTE, 20.0)
+    leg = HypercornServer(application, MEGABYTE, 20.0)
     ended: list[str] = []
 
     class First(asyncio.Protocol):

@@ -19,7 +19,7 @@ from dragoman.server.asgi import HttpError, shutting_down
 from dragoman.server.auth.admission import Admission, Refusal, Visit, strict_transport
 from dragoman.server.fronts.fronts import Fronts, Opener
 from dragoman.server.fronts.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
-from dragoman.server.hypercorn.connection import HypercornConnection
+from dragoman.server.hypercorn.connection import HypercornServer
 from dragoman.server.listen.acceptor import Acceptor
 from dragoman.server.listen.connection_limit import ConnectionLimit
 from dragoman.server.listen.protocol_sniffer import ProtocolSniffer
@@ -71,7 +71,7 @@ class Server:
         app = App(
             gateway, admission, self._fronts, self._metrics, self._shares, connection_limit, self._proxies
         )
-        self._http = HypercornConnection(app, config.limits.max_message_bytes, config.serve.ping_interval)
+        self._http = HypercornServer(app, config.limits.max_message_bytes, config.serve.ping_interval)
         silence = SILENT_HEARTBEATS * config.serve.keep_alive
         self._acceptor = Acceptor(
             connection_limit, lambda on_end: ProtocolSniffer(self, on_end), silence, self.refused

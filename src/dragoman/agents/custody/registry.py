@@ -33,7 +33,7 @@ WATCHER_PATIENCE = 5.0
 
 
 class Ward:
-    """One agent in custody."""
+    """One agent or command in custody: its marker, and the tree of its processes."""
 
     def __init__(self, token: str | None = None) -> None:
         """`token` is the gateway's; the markers of all its wards begin with it."""

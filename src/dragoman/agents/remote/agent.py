@@ -208,7 +208,7 @@ class RemoteAgent:
         while True:
             await backoff.wait()
             try:
-                await self._take_up()
+                await self._reconnect()
                 return
             except RemoteError as trouble:
                 log.info("not connected again yet: %s", trouble, extra={"agent": self._name})
@@ -219,7 +219,7 @@ class RemoteAgent:
                     self._end(reason)
                     return
 
-    async def _take_up(self) -> None:
+    async def _reconnect(self) -> None:
         """Reconnect: initialize again, resume every session, send what is queued."""
         channel = await self._open()
         self._channel = channel

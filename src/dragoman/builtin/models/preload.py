@@ -13,7 +13,7 @@ _one_at_a_time = threading.Lock()
 
 
 def load(module: str) -> ModuleType:
-    """Import one of our modules that needs such a library; blocking."""
+    """Import one of our modules that imports model or MCP libraries; blocking."""
     with _one_at_a_time:
         if module in sys.modules:
             return importlib.import_module(module)  # waits if another thread is importing it

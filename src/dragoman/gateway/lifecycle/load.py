@@ -296,12 +296,12 @@ async def _reach(client: ClientConnection, session_id: str, params: JsonObject) 
 
 
 async def _take(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
-    """Make a stored session live in this process."""
+    """Make a stored session live in this process, within the limits of live sessions."""
     with client.gateway.places.take(client, known.id):
-        return await _take_up(client, known, params)
+        return await _make_live(client, known, params)
 
 
-async def _take_up(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
+async def _make_live(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
     gateway = client.gateway
     cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
     setup = Setup(client.terms.identity.name if client.may_control else "")

@@ -150,7 +150,7 @@ async def _climb(gateway: Registry, session: Session, agent: AgentConnection) ->
             continue
         reply = await _bring_back(session, agent, method)
         if reply.ok and (rung == "resume" or await _remembers(session)):
-            session.recovery.remembers()
+            session.recovery.context_loaded()
             return rung, session.options.take_result(reply)
         if reply.ok:
             session.unbind()
@@ -224,10 +224,10 @@ async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConne
     journal = session.journal
     assert journal is not None
     try:
-        session.recovery.forgot(await transcript.for_agent(journal.store, session.id))
+        session.recovery.context_forgotten(await transcript.for_agent(journal.store, session.id))
     except StoreError as error:
         log.warning("the agent gets no transcript: %s", error, extra={"session": session.id})
-        session.recovery.forgot(None)
+        session.recovery.context_forgotten(None)
     await _rename(gateway, session)
     return session.options.take_result(reply)
 

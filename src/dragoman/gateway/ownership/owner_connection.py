@@ -173,7 +173,7 @@ async def reach(gateway: Registry, session: Session, client: Client, launch: Lau
         await _check_open(session, owner)
         session.bind(owner, session.id)
         if session.attachments:
-            settling = session.gateway.spawn(_take_up(gateway, session, owner, feed))
+            settling = session.gateway.spawn(_resume_at_new_owner(gateway, session, owner, feed))
             session.recovery.settle(settling)
             await asyncio.shield(settling)
 
@@ -185,7 +185,9 @@ async def _check_open(session: Session, owner: OwnerConnection) -> None:
         session.binding.check_open()
 
 
-async def _take_up(gateway: Registry, session: Session, owner: OwnerConnection, feed: DirectFeed) -> None:
+async def _resume_at_new_owner(
+    gateway: Registry, session: Session, owner: OwnerConnection, feed: DirectFeed
+) -> None:
     """Resume at a new owner: each client attached here continues after the last event that it has."""
     positions = [each.position for each in feed.attachments if not each.reads_journal] or [feed.delivered]
     owner.uneven = max(positions) if len(set(positions)) > 1 else 0

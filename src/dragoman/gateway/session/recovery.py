@@ -55,7 +55,7 @@ class Recovery:
         """Task to wait for before the next request to the agent, which may still run a command or is just starting."""
         self.adoption: SharedLoad | None = None
         """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
-        self._loss_untold = False
+        self._loss_unreported = False
 
     @property
     def pending(self) -> bool:
@@ -77,27 +77,27 @@ class Recovery:
 
     # -- what the agent remembers
 
-    def remembers(self) -> None:
-        """The agent loaded the conversation."""
+    def context_loaded(self) -> None:
+        """The agent has loaded the earlier conversation, so it needs no recap."""
         self.context_lost = False
 
     def recap_sent(self) -> None:
         """The agent answered a prompt that came with the recap."""
         self.context_lost, self.recap = False, None
 
-    def forgot(self, text: str | None) -> None:
+    def context_forgotten(self, text: str | None) -> None:
         """The agent is new and gets `text`, the recap, with its next prompt; None: the journal cannot be read."""
         self.context_lost = text != ""
         meta = {"dragoman": {"recap": True}}
         self.recap = encode({"type": "text", "text": text, "_meta": meta}) if text else None
 
     def restarted(self) -> None:
-        self._loss_untold = self.context_lost
+        self._loss_unreported = self.context_lost
 
     def take_loss(self) -> bool:
-        """Whether clients must still be told that the agent does not remember; True once."""
-        untold, self._loss_untold = self._loss_untold, False
-        return untold
+        """Whether a notice is due that the agent does not have the earlier conversation; True once per loss."""
+        unreported, self._loss_unreported = self._loss_unreported, False
+        return unreported
 
     # -- work that others wait for
 

@@ -95,7 +95,7 @@ class StallWatch(asyncio.StreamReaderProtocol):
             self._timer = None
 
 
-class HypercornConnection:
+class HypercornServer:
     """Serves an ASGI application on connections that it is handed."""
 
     def __init__(self, app: Callable[..., Any], max_message_bytes: int, ping_interval: float) -> None:

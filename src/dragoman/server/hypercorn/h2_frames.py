@@ -30,7 +30,7 @@ PRIORITY_BYTES = 5
 
 
 class Refused(Exception):
-    """The connection ends with this code."""
+    """The peer broke a limit or the protocol; its connection ends with the HTTP/2 error `code`."""
 
     def __init__(self, code: ErrorCodes, reason: str) -> None:
         super().__init__(reason)
