@@ -36,8 +36,6 @@ _MARK = 16
 Columns: TypeAlias = dict[str, Any]
 Filters: TypeAlias = tuple[str | None, str | None, str | None]
 """Folder, agent, and a text to search for."""
-Position: TypeAlias = tuple[str, int]
-"""The last session of a page: its `updated_at` and its row number."""
 
 
 def unknown(session_id: str) -> port.UnknownSession:
@@ -129,17 +127,14 @@ def page(connection: sqlite3.Connection, filters: Filters, cursor: str | None, l
     query = f"{_SELECT} {clause} ORDER BY updated_at DESC, n DESC LIMIT ?"
     rows = connection.execute(query, [*values, limit + 1]).fetchall()  # one more shows a next page
     records = tuple(filter(None, map(_record, rows[:limit])))
-    last = (records[-1].updated_at, rows[limit - 1][-1]) if len(rows) > limit else None
-    return port.Page(records, seal(last, store_id, filters) if last is not None else None)
+    if len(rows) <= limit:
+        return port.Page(records, None)
+    body = msgspec.json.encode((records[-1].updated_at, rows[limit - 1][-1])).hex()
+    return port.Page(records, body + _mark(body, store_id, filters))
 
 
-def seal(position: Position, store_id: str, filters: Filters) -> str:
-    """A cursor that is only valid for this store and these filters."""
-    body = msgspec.json.encode(position).hex()
-    return body + _mark(body, store_id, filters)
-
-
-def unseal(cursor: str, store_id: str, filters: Filters) -> Position:
+def unseal(cursor: str, store_id: str, filters: Filters) -> tuple[str, int]:
+    """The last session of the page before, by `updated_at` and row number, if the cursor is of this very list."""
     body, mark = cursor[:-_MARK], cursor[-_MARK:]
     if mark != _mark(body, store_id, filters):
         text = (

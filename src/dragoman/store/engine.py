@@ -129,8 +129,7 @@ class FileStore(Leases):
         owned = self._owned.get(session_id)
         if owned is not None:
             columns["last_seq"] = owned.writer.last_seq
-        refusal = self._refusal()
-        if refusal is not None:
+        if (refusal := self._refusal()) is not None:
             done(refusal)
         else:
             self._writer.update(session_id, epoch, columns, done, soon=soon)
@@ -158,13 +157,10 @@ class FileStore(Leases):
             return directory.delete(connection, session_id)
 
         await self._give_back(session_id)
-        with closing(await self._take(session_id)):
+        with closing(await self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
         return found
-
-    def _take(self, session_id: str) -> asyncio.Future[locks.SessionLock]:
-        return self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))
 
     async def stored(self, older_than: str | None = None) -> Stored:
         known = await self._query(lambda c: directory.untouched(c, older_than))
@@ -178,7 +174,7 @@ class FileStore(Leases):
         self._check_writable()
         if session_id in self._owned:
             return False
-        with closing(await self._take(session_id)):
+        with closing(await self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))):
             record = await self._known(session_id)
             if record.last_seq < record.first_seq:
                 return False

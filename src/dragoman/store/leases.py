@@ -94,8 +94,7 @@ class Leases:
         return None
 
     def _check_writable(self) -> None:
-        refusal = self._refusal()
-        if refusal is not None:
+        if (refusal := self._refusal()) is not None:
             raise refusal
 
     async def _query(self, read: Callable[[sqlite3.Connection], T]) -> T:

@@ -106,6 +106,12 @@ class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
         boot = machine.boot_id()
         return self.owner is not None and bool(boot) and not self.place.startswith(boot)
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process on the line is visible and runs; if not, a new owner may be about to write its line."""
+        here = (machine.identity(), machine.place())
+        return (self.machine, self.place) == here and machine.runs(self.pid)
+
 
 _decode = msgspec.json.Decoder(Claim).decode
 
@@ -131,7 +137,7 @@ class SessionLock:
                 fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
                 return None
             claim = self.read()
-            if claim.owner is not None and _is_alive(claim):
+            if claim.owner is not None and claim.is_alive:
                 return claim.owner
             time.sleep(_PAUSE)
         if claim.owner is None:
@@ -227,12 +233,6 @@ def _check_not_away(folder: Path, claim: Claim) -> None:
             f"network disk: it can only be read here. Go on with it there, or, if that machine is gone, run "
             f"`dragoman sessions take {folder.name}`."
         )
-
-
-def _is_alive(claim: Claim) -> bool:
-    """Whether the process on the line is visible and runs; if not, a new owner may be about to write its line."""
-    here = (machine.identity(), machine.place())
-    return (claim.machine, claim.place) == here and machine.runs(claim.pid)
 
 
 _open: weakref.WeakSet[SessionLock] = weakref.WeakSet()

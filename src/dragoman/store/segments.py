@@ -163,7 +163,7 @@ class Reader:
         for segment in segments(folder):
             if segment.until < wanted or size >= max_bytes:
                 continue
-            place = self._place(segment, wanted)
+            place = self._bookmarks.get((segment.path, wanted), (segment.first_seq, 0))
             for row, offset in _rows(segment, place):
                 place = row.last_seq + 1, offset
                 part = row.part(wanted, row.last_seq)
@@ -196,7 +196,7 @@ class Reader:
         if not found:
             return End()
         last = found[-1]
-        place = self._place(last, sys.maxsize)
+        place = self._bookmarks.get((last.path, sys.maxsize), (last.first_seq, 0))
         for row, behind in _rows(last, place):
             place = row.last_seq + 1, behind
         next_seq, offset = place
@@ -208,9 +208,6 @@ class Reader:
             return self.end(folder)
         self._remember(last, sys.maxsize, place)
         return End(found[0].first_seq, next_seq - 1, last.epoch, last, offset, size - offset)
-
-    def _place(self, segment: Segment, wanted: int) -> Place:
-        return self._bookmarks.get((segment.path, wanted), (segment.first_seq, 0))
 
     def _remember(self, segment: Segment, wanted: int, place: Place) -> None:
         if len(self._bookmarks) >= limits.BOOKMARKS:

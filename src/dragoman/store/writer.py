@@ -103,22 +103,16 @@ class Writer:
 
     def write_all(self, appends: Sequence[Append]) -> None:
         """Append one after the other, then flush all together if `durable`; sets the outcome of each."""
-        for index, append in enumerate(appends):
+        for step, written in enumerate([*appends, None]):
             try:
-                self.write(append.first_seq, append.events)
-            except StoreError as error:  # maybe of the flush before a new segment
-                append.outcome = error
-                self._fail_removed(appends[:index], error)
-        try:
-            self.sync()
-        except StoreError as error:
-            self._fail_removed(appends, error)
-
-    def _fail_removed(self, appends: Sequence[Append], error: StoreError) -> None:
-        """Set the outcome of appends that were written and then removed, because their flush failed."""
-        for append in appends:
-            if append.first_seq >= self.next_seq:
-                append.outcome = append.outcome or error
+                if written is not None:
+                    self.write(written.first_seq, written.events)
+                else:
+                    self.sync()
+            except StoreError as error:  # of its own, or of a flush, which removed what was written before
+                for index, append in enumerate(appends[: step + 1]):
+                    if index == step or append.first_seq >= self.next_seq:
+                        append.outcome = append.outcome or error
 
     def sync(self) -> None:
         """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
