@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from dragoman.config.model import AgentConfig
+from dragoman.gateway.access.mediation import mediation_of
 from real import natures, results
-from real.agents import AGENTS
+from real.agents import AGENTS, RealAgent
 
 HEAD = """# Compatibility
 
@@ -31,6 +33,12 @@ MEANING = {
     "crash": "a killed agent comes back and remembers",
 }
 
+MEDIATION = """\
+How much of what an agent does reaches [the rules](../explanation/policy.md) before it happens: *full* is every tool
+call, *asking* what the agent asks about, *none* nothing for sure. Agents that are not in this table are *none*: they
+were not tested. The built-in agent is *full*. `policy.require` refuses what is below it. That a deny on reading a
+file holds is tested for those that are *full*."""
+
 
 def page(seen: results.Seen) -> str:
     names = [f"{agent.name} {agent.version}" for agent in AGENTS]
@@ -40,12 +48,29 @@ def page(seen: results.Seen) -> str:
         lines.append(f"| {behaviour} | {' | '.join(cells)} |")
     lines += ["", "| Behaviour | What works means |", "|---|---|"]
     lines += [f"| {behaviour} | {MEANING[behaviour]} |" for behaviour in results.BEHAVIOURS]
+    lines += [
+        "",
+        "## Mediation",
+        "",
+        MEDIATION,
+        "",
+        "| Agent | Level | Why | Modes without any |",
+        "|---|---|---|---|",
+    ]
+    lines += [_mediation(agent) for agent in AGENTS]
     lines += ["", "## What still differs", "", "| Agent | | |", "|---|---|---|"]
     lines += [
         f"| {agent} {version} | {behaviour} | {_plain(what)} |"
         for (agent, version, behaviour), what in natures.OBSERVED.items()
+        if behaviour != "mediation"
     ]
     return "\n".join(lines) + "\n"
+
+
+def _mediation(agent: RealAgent) -> str:
+    found = mediation_of(AgentConfig(kind=agent.kind, command=[agent.name]))  # type: ignore[arg-type]
+    modes = ", ".join(f"`{mode}`" for mode in sorted(found.never_asks))
+    return f"| {agent.name} {agent.version} | {found.level} | {found.why} | {modes} |"
 
 
 def _plain(what: object) -> str:

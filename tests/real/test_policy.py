@@ -9,6 +9,8 @@ import pytest
 from real.agents import RealAgent
 from real.client import chosen, said
 from real.conftest import Begin
+from real.install import installed
+from real.model_server import ModelServer
 from support.store.journal_reader import records
 
 RULES = [
@@ -67,3 +69,19 @@ async def test_a_rule_on_reading_holds_for_an_agent_that_never_asks_about_reads(
     assert "grey" not in said(turn.updates) and "Ask for it." in said(turn.updates)
     decided = [(record["by"], record["decision"]) for record in records(home, session, "decision")]
     assert decided == [("secrets", "deny")] and not asked
+
+
+async def test_rules_hold_in_the_mode_of_claude_that_never_asks(
+    begin: Begin, real: RealAgent, model: ModelServer, agent_home: Path, workspace: Path, home: Path
+) -> None:
+    if real.name != "claude":
+        pytest.skip("the mode is claude's")
+    table = real.table(installed(real.name), agent_home, model.url)
+    command, env = [*table["command"], "--dangerously-skip-permissions"], {**table["env"], "IS_SANDBOX": "1"}
+    gateway = await begin(policy={"rules": RULES}, command=command, env=env)
+    session = await gateway.open_session(workspace)
+    await gateway.prompt(session, "run: touch third.txt")
+    assert (workspace / "third.txt").exists(), "it does not ask in this mode"
+    await gateway.prompt(session, "run: touch other.txt")
+    assert not (workspace / "other.txt").exists()
+    assert [record["by"] for record in records(home, session, "decision")] == ["no other"]

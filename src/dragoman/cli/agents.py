@@ -25,6 +25,7 @@ from dragoman.config.files.edit import add_agent, remove_agent
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
+from dragoman.gateway.access.mediation import mediation_of
 from dragoman.masking import mask, mask_setting, mask_words
 from dragoman.terminal import style
 
@@ -42,7 +43,10 @@ def agents() -> None:
 @agents.command("list")
 @AS_JSON
 def list_agents(as_json: bool) -> None:
-    """Show every agent that is known or configured, and whether it is installed."""
+    """Show every agent that is known or configured, whether it is installed, and how much of it rules see.
+
+    MEDIATION is full (every tool call reaches the rules before it runs), asking (what the agent asks) or none.
+    """
     _, loaded = load_settings()
     config = loaded.config
     rows = [_describe(name, agent, name == config.default_agent) for name, agent in config.agents.items()]
@@ -51,13 +55,15 @@ def list_agents(as_json: bool) -> None:
         return
     rows.sort(key=lambda row: not row["installed"])  # stable: what can be used comes first
     cells = [
-        [row["name"], row["kind"], "yes", _command(row), ""]
+        [row["name"], row["kind"], "yes", row["mediation"], _command(row), ""]
         if row["installed"]
-        else [row["name"], row["kind"], "no", _command(row), row["install"] or ""]
+        else [row["name"], row["kind"], "no", row["mediation"], _command(row), row["install"] or ""]
         for row in rows
     ]
     print_table(
-        ["NAME", "KIND", "INSTALLED", "COMMAND", "TO INSTALL"], cells, {"yes": "green", "no": "bright_black"}
+        ["NAME", "KIND", "INSTALLED", "MEDIATION", "COMMAND", "TO INSTALL"],
+        cells,
+        {"yes": "green", "no": "bright_black"},
     )
 
 
@@ -65,6 +71,7 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
     known = KNOWN.get(name)
     agent = with_command(agent)
     program = locate(agent.command, agent.env.get("PATH"))
+    mediation = mediation_of(agent)
     return {
         "name": name,
         "title": known.title if known else name,
@@ -76,6 +83,9 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "command": mask_words(agent.command),
         "url": agent.url and mask_setting(agent.url),
         "sandbox": agent.sandbox,
+        "mediation": mediation.level,
+        "mediationWhy": mediation.why,
+        "neverAsks": sorted(mediation.never_asks),
         "install": install_hint(name, agent),
         "login": known.login or None if known else None,
         "homepage": known.homepage or None if known else None,

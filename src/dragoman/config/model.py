@@ -325,6 +325,12 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         list[PolicyRule],
         Meta(description="`deny` and `ask`; the stricter of both answers holds. Workspace rules land here."),
     ] = []
+    require: Annotated[
+        Literal["full", "asking"] | None,
+        Meta(
+            description="Least mediation level of agents and their modes; those below it are refused. Unset: none."
+        ),
+    ] = None
     remember: Annotated[
         Literal["gateway", "agent"],
         Meta(

@@ -88,6 +88,11 @@ def _narrowed(data: dict[str, Any], file: Path) -> dict[str, Any]:
             f"{file}: policy.remember: not for a workspace, which must not choose who remembers your answers: "
             "set it in your own configuration"
         )
+    if "require" in policy:
+        raise ConfigError(
+            f"{file}: policy.require: not for a workspace, which must not choose which agents you may use: "
+            "set it in your own configuration"
+        )
     for table in ("rules", "narrow"):
         rules = policy.get(table, [])
         for index, rule in enumerate(rules if isinstance(rules, list) else []):

@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.capabilities import fingerprint
+from dragoman.gateway.access.mediation import check_level
 from dragoman.gateway.agent import AgentConnection
 from dragoman.gateway.json_types import JsonObject, with_own_meta
 from dragoman.gateway.ports.agent import AgentHandle
@@ -212,6 +213,7 @@ class Pool:
         if gateway.closing:  # nothing would end it
             raise internal("Dragoman is shutting down", "shutdown")
         config = gateway.agent_config(name)
+        check_level(gateway.config.policy.require, name, config)
         sent = self.capabilities_sent(client, name, box)
         agent = AgentConnection(gateway, name, config, client, shared=shared, box=box, cwd=cwd)
         agent.on_end = self.forget

@@ -24,6 +24,7 @@ from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
 from dragoman.config.root import find_root
 from dragoman.gateway.access.client import Terms
+from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.auth.admission import Admission
 from dragoman.server.auth.credentials import Credentials, instance_token
@@ -147,6 +148,7 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
             "default": name == config.default_agent,
             "installed": installed,
             "sandbox": agent.sandbox,
+            "mediation": mediation_of(agent).level,
         }
         if agent.kind == "builtin":
             row |= _builtin_offer(agent)

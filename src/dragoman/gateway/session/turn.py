@@ -93,6 +93,8 @@ class Turn:
     def check(self) -> None:
         """Raise for content that this agent does not support (G-058), or if it does not read its input."""
         agent = self.session.binding.require()
+        if not self.session.follows:  # its owner checks it
+            self.session.policy.check_level()
         self._blocks = self._prompt.for_agent(agent.capabilities, self.session.agent_name)
         self.session.check_load()
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dragoman.gateway.access.mediation import check_level
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session.policy.gate import DENIED, Gate
 from dragoman.gateway.session.policy.remembering import Remembering
@@ -93,6 +94,7 @@ class SessionPolicy:
         if self._session.follows:  # its owner asks its rules
             go_on()
         else:
+            self.check_level(mode)
             self._gate().check(request, switch_call_of(mode), self.switch_verdict(mode), go_on)
 
     def agent_switched(self, former: object) -> None:
@@ -113,6 +115,12 @@ class SessionPolicy:
             f"it is switched back to {former!r}."
         )
         session.gateway.spawn(session.choices.switch_back(session.agent, str(former)))
+
+    def check_level(self, mode: str | None = None) -> None:
+        """Raise if the agent, in this mode or in the present one, is below `policy.require`."""
+        session = self._session
+        present = mode if mode is not None else session.options.current().get(MODE)
+        check_level(session.gateway.config.policy.require, session.agent_name, session.agent_config, present)
 
     def switch_verdict(self, mode: str) -> Verdict:
         """What the rules say about a switch to a mode."""

@@ -1,0 +1,95 @@
+"""How much of what an agent does reaches the rules before it happens: its mediation level.
+
+full    every tool call reaches the rules before it runs
+asking  only what the agent asks about
+none    nothing is known to: the agent was not tested, or its mode never asks
+
+An agent is known by its kind, or by its program: users give agents names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from dragoman.config.model import AgentConfig
+from dragoman.wire.errors import FORBIDDEN, RpcError
+
+NONE, ASKING, FULL = "none", "asking", "full"
+ORDER = (NONE, ASKING, FULL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mediation:
+    level: str
+    why: str
+    never_asks: frozenset[str] = frozenset()
+    """Modes in which the level is `none`."""
+
+    def in_mode(self, mode: object) -> str:
+        return NONE if mode in self.never_asks else self.level
+
+
+BY_KIND = {
+    "builtin": Mediation(FULL, "its tools ask the rules before each call"),
+    "claude": Mediation(FULL, "a hook of its control protocol is called before each call, in every mode"),
+    "codex": Mediation(
+        ASKING, "it runs in its own sandbox without asking", frozenset({"full-access", "auto-review"})
+    ),
+}
+BY_PROGRAM = {
+    "claude-agent-acp": Mediation(
+        ASKING, "it asks about what its own rules do not allow", frozenset({"bypassPermissions", "auto"})
+    ),
+    "codex-acp": Mediation(
+        ASKING,
+        "it runs in its own sandbox without asking",
+        frozenset({"agent", "full-access", "agent-full-access"}),
+    ),
+    "opencode": Mediation(ASKING, "it asks about what its own `permission` settings name, by default little"),
+    "gemini": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
+    "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
+}
+UNKNOWN = Mediation(NONE, "it was not tested whether it asks")
+_PACKAGES = {"qwen-code": "qwen"}
+"""Names of folders of programs whose file says nothing, such as `cli.js`."""
+
+
+def mediation_of(agent: AgentConfig) -> Mediation:
+    """The mediation of an agent; see `docs/reference/compatibility.md`."""
+    found = BY_KIND.get(agent.kind)
+    if found is not None:
+        return found
+    if agent.kind != "acp":
+        return UNKNOWN
+    return next((BY_PROGRAM[name] for name in _names(agent.command) if name in BY_PROGRAM), UNKNOWN)
+
+
+def check_level(required: str | None, name: str, agent: AgentConfig, mode: object = None) -> None:
+    """Raise if an agent, or its mode, is below `policy.require`."""
+    if required is None:
+        return
+    mediation = mediation_of(agent)
+    level = mediation.in_mode(mode)
+    if ORDER.index(level) >= ORDER.index(required):
+        return
+    in_mode = mode in mediation.never_asks
+    what = f"The mode {mode!r} of the agent {name}" if in_mode else f"The agent {name}"
+    why = "it never asks" if in_mode else mediation.why
+    step = "switch to another mode" if in_mode else "use another agent"
+    raise RpcError(
+        FORBIDDEN,
+        f'{what} has the mediation level "{level}" ({why}), but policy.require is "{required}": {step}, '
+        "or lower policy.require. `dragoman agents list` shows the levels.",
+        {"reason": "policy", "rule": "policy.require", "level": level, "required": required},
+    )
+
+
+def _names(command: Sequence[str]) -> list[str]:
+    """Names by which a program may be known; its second word too, since the first may be an interpreter."""
+    found: list[str] = []
+    for word in command[:2]:
+        path = PurePath(word)
+        found += [path.stem, *(_PACKAGES.get(part, part) for part in path.parts[-3:-1])]
+    return found
