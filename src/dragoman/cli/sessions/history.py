@@ -15,6 +15,7 @@ from dragoman.gateway.delivery.transcript import read_update
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.wire.errors import Malformed
+from dragoman.wire.json_types import objects
 from dragoman.wire.timestamps import second
 
 KEPT_TURNS = 10
@@ -131,6 +132,12 @@ def _note_record(history: History, event: bytes) -> None:
     kind = record.get("dragoman")
     if kind == "question" and "state" not in record:
         history.question = {"toolCall": record.get("toolCall"), "options": record.get("options")}
+        if isinstance(record.get("approval"), dict):
+            history.question["approval"] = record["approval"]
+    elif kind == "approval" and history.question is not None:
+        wanted = as_object(history.question.get("approval"))
+        said = {name: record.get(name) for name in ("by", "role", "at", "client") if name in record}
+        history.question["approval"] = {**wanted, "said": [*objects(wanted.get("said")), said]}
     elif kind in ("decision", "question", "turn_ended"):
         history.question = None
     if kind == "turn_ended" and history.turns:
@@ -169,6 +176,8 @@ def _record_summary(record: JsonObject) -> tuple[str, str]:
     kind = record.get("dragoman")
     if kind == "question":
         return "question", str(record.get("state") or describe_tool(as_object(record.get("toolCall"))))
+    if kind == "approval":
+        return "approval", f"by {record.get('by')}"
     if kind == "decision":
         outcome = as_object(record.get("outcome"))
         chosen = record.get("decision") or outcome.get("optionId") or outcome.get("outcome")

@@ -8,6 +8,7 @@ import click
 
 from dragoman.cli.sessions.history import History, TurnFacts
 from dragoman.cli.sessions.state import View, ago
+from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.narrator import describe_tool
 from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.json_types import as_object
@@ -84,6 +85,8 @@ def _print_question(history: History) -> None:
     offered = question.get("options")
     names = [str(as_object(option).get("name")) for option in offered] if isinstance(offered, list) else []
     click.echo(f"\nOpen question\n  {describe_tool(as_object(question.get('toolCall')))}: {', '.join(names)}")
+    for line in approval_lines(as_object(question.get("approval"))):
+        click.echo(f"  {line}")
 
 
 def _print_turns(turns: list[TurnFacts], count: int, *, running: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dragoman.cli.conversation import Question, chunk_text, text_of
+from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.screen import Screen, one_line
 from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
@@ -61,6 +62,8 @@ class Narrator:
         self._asked.add(str(question.tool.get("toolCallId")))
         self.screen.progress(f"? {describe_tool(question.tool, self._titles)}", fg="yellow", bold=True)
         self._show(list(question_lines(question.tool, self._contents)), ASKED_LINES)
+        for line in approval_lines(as_object(own_meta(question.params).get("approval"))):
+            self.screen.progress(f"  {line}", dim=True)
 
     def say(self, text: str, **style: Any) -> None:
         """Show text that is not part of the conversation."""
