@@ -38,6 +38,8 @@ async def test_read_shows_a_file_as_a_tool_call(agent: Builtin, workspace: Path)
     assert shown(call) == "one\ntwo\nthree\n"
     [part] = calls(await agent.prompt(session, "/read notes.txt:2-2"))
     assert shown(part).startswith("two\n")
+    told = said(await agent.prompt(session, "/read notes.txt:1-2"))
+    assert "[lines 1 to 2" in told and "read on with /read notes.txt:3-4]" in told
     assert not agent.questions, "reading needs no question"
 
 

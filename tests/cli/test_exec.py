@@ -464,3 +464,20 @@ def test_nothing_is_left_running(shell: CommandLine, tmp_path: Path) -> None:
     done = shell.run("exec", "child\npid")
     pid = done.stdout.strip().rpartition("pid ")[2]
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_when_a_rule_denied_the_only_call_the_exit_code_says_so(shell: CommandLine) -> None:
+    (shell.home / "config.toml").write_text(
+        '[[policy.rules]]\nname = "inside"\ndecision = "deny"\naccess = "write"\noutside_workspace = true\n'
+    )
+    done = shell.run("exec", "-a", "builtin", "--approve", "all", "/run touch ../made")
+    assert done.returncode == 3
+    assert "dragoman: nothing was done: it was denied by the rule inside" in done.stderr
+    assert shell.run("exec", "-a", "builtin", "--approve", "all", "/run touch made").returncode == 0
+
+
+def test_without_a_model_nothing_was_answered_and_the_exit_code_says_so(shell: CommandLine) -> None:
+    done = shell.run("exec", "-a", "builtin", "What is in this folder?")
+    assert done.returncode == 1
+    assert "no language model is configured" in done.stdout
+    assert "dragoman: the agent builtin has no language model that could answer" in done.stderr

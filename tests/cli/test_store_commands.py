@@ -64,6 +64,8 @@ async def test_back_up_and_restore_by_command(dragoman: Start, shell: CommandLin
     assert done.stderr == ""
     again = await run(shell, "backup", str(file))
     assert again.returncode == 1 and "exists already" in again.stderr
+    missing = await run(shell, "restore", "nowhere.tar", "--replace")
+    assert missing.returncode == 1 and "nowhere.tar cannot be read: No such file" in missing.stderr
     busy = await run(shell, "restore", str(file), "--replace")
     assert busy.returncode == 1 and "stop every Dragoman process" in busy.stderr
     editor.leave()

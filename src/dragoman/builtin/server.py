@@ -158,7 +158,7 @@ class Server(AcpServer):
         return {}
 
     async def _prompt(self, params: Json) -> Json:
-        from dragoman.builtin.turn import run_turn
+        from dragoman.builtin.turn import UNANSWERED, run_turn
 
         session = self.sessions.find(params.get("sessionId"))
         prompt = params.get("prompt")
@@ -169,7 +169,10 @@ class Server(AcpServer):
         session.turn = turn = asyncio.ensure_future(run_turn(session, prompt))
         await asyncio.wait([turn])
         # A task that was cancelled before its first step has no result.
-        return {"stopReason": "cancelled" if turn.cancelled() else turn.result()}
+        reason = "cancelled" if turn.cancelled() else turn.result()
+        if reason == UNANSWERED:
+            return {"stopReason": "end_turn", "_meta": {"dragoman": {"unanswered": "no_model"}}}
+        return {"stopReason": reason}
 
     async def _cancel(self, params: Json) -> Json:
         session = self.sessions.get(params.get("sessionId"))

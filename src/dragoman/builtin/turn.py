@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+UNANSWERED = "unanswered"
+"""In place of a stop reason: the turn ended, and there was no model that could have answered."""
 NO_MODEL = """\
 I am Dragoman's built-in agent, and no language model is configured, so I cannot answer that: I am a set of \
 tools, not a language model.
@@ -65,13 +67,13 @@ async def _answer(session: Session, prompt: Sequence[Json], text: str) -> str:
         return "end_turn"
     if session.model is None:
         session.say(NO_MODEL + session.models.guidance())
-        return "end_turn"
+        return UNANSWERED
     if not installed():
         session.say(
             f"The model {session.model} is configured, but what speaks to models is not installed: "
             "`pip install 'dragoman[agent]'`."
         )
-        return "end_turn"
+        return UNANSWERED
     await asyncio.to_thread(load, "dragoman.builtin.loop")
     from dragoman.builtin.loop import converse
 

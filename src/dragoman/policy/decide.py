@@ -100,6 +100,8 @@ class Policy:
     _restricting: _Index = field(init=False)
     _granting: _Index = field(init=False)
     _by_kind: dict[str, list[Rule]] = field(init=False)
+    _latest: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
+    """The latest time that was seen: what allowed and ended does not come back if the clock goes backwards."""
 
     def __post_init__(self) -> None:
         everything = [*self.administrator, *self.narrow, *self.user]
@@ -153,7 +155,8 @@ class Policy:
             return Verdict("ask", doubt.name, why, act, level=1)
         if asking is not None:
             return Verdict("ask", asking.name, f"{_named(asking)} asks", act, level=3)
-        verdict = self._granted(act, parts, remembered, now)
+        self._latest = max(self._latest, now)
+        verdict = self._granted(act, parts, remembered, self._latest)
         if hidden is not None and verdict.decision == "allow":
             why = f"what is not understood may be one for {_named(hidden)}"
             return Verdict("ask", hidden.name, why, act, level=1)

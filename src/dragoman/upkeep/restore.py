@@ -47,6 +47,8 @@ class Plan(msgspec.Struct, frozen=True):
 def restore(source: Path, state: Path, say: Say, *, replace: bool = False) -> tuple[Manifest, Path | None]:
     """Restore a back-up; returns its manifest, and the folder with the previous content."""
     work = state / WORK
+    if not source.exists():  # said also while other processes are in the way
+        raise StoreCorrupt(f"{source} cannot be read: No such file or directory.")
     try:
         state.mkdir(parents=True, mode=0o700, exist_ok=True)
         in_use = _alone(state)

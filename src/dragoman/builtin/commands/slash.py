@@ -85,6 +85,20 @@ async def _help(session: Session, rest: str) -> None:
     session.say("\n".join(lines))
 
 
+_READ_ON = re.compile(r"\[lines ([0-9]+) to ([0-9]+)([^;\]]*); read on with line=[0-9]+\]\Z")
+
+
+def _for_person(text: str, arguments: Json) -> str:
+    """The text of `read` for a person, who reads on with the command: `line` is an argument of the tool."""
+
+    def read_on(found: re.Match[str]) -> str:
+        first, last = int(found[1]), int(found[2])
+        following = f"/read {arguments['path']}:{last + 1}-{2 * last - first + 1}"
+        return f"[lines {first} to {last}{found[3]}; read on with {following}]"
+
+    return _READ_ON.sub(read_on, text)
+
+
 async def _read(session: Session, rest: str) -> None:
     words = _words(rest)
     if len(words) != 1:
@@ -277,7 +291,7 @@ async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
     if outcome.to_person is not None:  # the call failed
         session.say(outcome.to_person)
     elif tool in QUOTED:
-        session.say_block(outcome.text)
+        session.say_block(_for_person(outcome.text, arguments) if tool == "read" else outcome.text)
     else:
         session.say(outcome.text)
 

@@ -21,9 +21,10 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
+from dragoman.gateway.delivery.decisions import decisions_of
 from dragoman.gateway.delivery.transcript import lost_notice
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, own_meta
 from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.open_tools import OpenTools
@@ -76,6 +77,8 @@ class Execution:
         self._agent = options.agent or ""
         self._prompted = False
         self._did_something = False
+        self._denied: str | None = None
+        """What denied a call of the turn without a question."""
         self._questions: list[Question] = []
         self._verdict: int | None = None
         self._work: asyncio.Task[Outcome] | None = None
@@ -117,9 +120,29 @@ class Execution:
         else:
             await self._resume_session(options.session)
         assert self._conversation is not None and self._session is not None
+        before = await self._last_seq()
         self._prompted = True
         result = await self._conversation.prompt(self._session, options.prompt)
+        if own_meta(result).get("unanswered") is not None and self._verdict is None:
+            message = f"the agent {self._agent} has no language model that could answer"
+            return self._outcome(FAILED, str(result.get("stopReason")), {"message": message})
+        self._denied = await self._denied_since(before)
         return self._ended(str(result.get("stopReason")))
+
+    async def _last_seq(self) -> int:
+        store = self._running.store
+        return await store.last_seq(str(self._session)) if store is not None else 0
+
+    async def _denied_since(self, seq: int) -> str | None:
+        """The rule that denied a call of this turn: it is not asked about, so only the journal has it."""
+        store = self._running.store
+        if store is None or self._did_something:
+            return None
+        try:
+            found = await decisions_of(store, str(self._session), after=seq)
+        except StoreError:
+            return None
+        return next((one.by for one in reversed(found) if one.word == "denied"), None)
 
     async def _connect(self, terms: Terms) -> None:
         self._conversation = await Conversation.inside(self._running, terms, self._output.message)
@@ -222,11 +245,10 @@ class Execution:
         code = STOP_REASONS.get(reason, FAILED)
         error = None
         if code == DONE and self._all_refused():
-            return self._outcome(
-                REFUSED,
-                reason,
-                {"message": "nothing was done: every permission that the agent asked for was refused"},
-            )
+            why = "every permission that the agent asked for was refused"
+            if not self._questions:
+                why = f"it was denied by {self._denied}"
+            return self._outcome(REFUSED, reason, {"message": f"nothing was done: {why}"})
         if code == REFUSED:
             error = {"message": f"the agent {self._agent} refused to go on (stop reason refusal)"}
         elif code == FAILED:
@@ -235,7 +257,8 @@ class Execution:
 
     def _all_refused(self) -> bool:
         """Whether every permission was refused and no tool call was completed without one."""
-        refused = bool(self._questions) and not any(question.allowed for question in self._questions)
+        asked = bool(self._questions) or self._denied is not None
+        refused = asked and not any(question.allowed for question in self._questions)
         return refused and not self._did_something
 
     def _stopped(self, how: str, reason: str | None = None) -> Outcome:

@@ -106,11 +106,11 @@ class DecisionReader:
         return f"{decided.title}: {decided.word} by {decided.by}"
 
 
-async def decisions_of(store: Store, session_id: str, call: str = "") -> list[Decided]:
-    """What was decided about the tool calls of a session, oldest first; with `call` about that one."""
+async def decisions_of(store: Store, session_id: str, call: str = "", *, after: int = 0) -> list[Decided]:
+    """What was decided about the tool calls of a session after an event, oldest first; with `call` about that one."""
     reader, found = DecisionReader(), list[Decided]()
     told: JsonObject = {}
-    async for row in events.rows(store, session_id):
+    async for row in events.rows(store, session_id, after):
         for seq, event in enumerate(row.events() if not row.damaged else (), row.first_seq):
             if event[:1] != events.RECORD:
                 update = read_update(event[1:]) or {} if call else {}
