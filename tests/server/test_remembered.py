@@ -94,9 +94,12 @@ async def test_in_this_project_in_an_editor_and_today_in_the_page_are_found_and_
     assert (await client.get(PLACE)).json() == {"remembered": []}
     assert "Nothing is remembered" in policy(serving.gateway.home, "remembered").stdout
     asked_again: list[Any] = []
-    editor.on(
-        "session/request_permission", lambda params: asked_again.append(params) or {"outcome": chosen(ONCE)}
-    )
+
+    def ask_again(params: Any) -> Any:
+        asked_again.append(params)
+        return {"outcome": chosen(ONCE)}
+
+    editor.on("session/request_permission", ask_again)
     await editor.prompt(session, command("make test"))
     assert len(asked_again) == 1
 
