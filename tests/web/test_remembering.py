@@ -76,5 +76,7 @@ async def test_an_answer_for_today_is_edited_found_and_revoked(
     entry = me.page.get_by_role("dialog").get_by_role("listitem")
     await expect(entry).to_contain_text("commands that begin with `make`")
     await me.picture(f"remembered-{'phone' if phone else 'desktop'}")
-    await entry.get_by_role("button", name="Revoke").click()
+    revoke = entry.get_by_role("button", name="Revoke")
+    await expect(revoke).to_be_in_viewport(ratio=1)
+    await revoke.click()
     await expect(me.page.get_by_text("Nothing is remembered.")).to_be_visible()

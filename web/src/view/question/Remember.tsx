@@ -11,6 +11,9 @@ const SCOPES: Record<string, string> = {
 };
 const TIMES: Record<string, string> = { "1h": "for an hour", today: "today" };
 
+/** What was opened may be below the end of the card. */
+const reveal = (opened: HTMLDivElement | null) => opened?.scrollIntoView({ block: "nearest" });
+
 interface Props {
   /** Unique in the conversation. */
   name: string;
@@ -38,7 +41,7 @@ export function Remember({ name, remember, disabled, onAllow }: Props) {
     });
   return (
     <Fold name={`remember ${name}`} label="Remember this…">
-      <div className={styles.remember}>
+      <div className={styles.remember} ref={reveal}>
         <label htmlFor={`${id}p`} className={styles.label}>
           What is allowed
         </label>
