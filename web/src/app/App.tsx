@@ -6,7 +6,7 @@ import { useAttention } from "./attention";
 import { ConnectionBar } from "./ConnectionBar";
 import { matchesMedia } from "../view/media";
 import { ChatContext } from "./page";
-import { useRoute } from "./route";
+import { usePolicyRoute, useRoute } from "./route";
 import { type PaneHandle, SessionPane } from "./SessionPane";
 import { Boundary } from "../view";
 import { useShortcuts } from "./shortcuts";
@@ -14,6 +14,7 @@ import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
 
 const NewSession = lazy(() => import("./NewSession"));
+const PolicyPage = lazy(() => import("./policy/PolicyPage"));
 const Shortcuts = lazy(() => import("./Shortcuts"));
 const RememberedDialog = lazy(() => import("./policy/RememberedDialog"));
 
@@ -27,6 +28,7 @@ export function App({ chat }: { chat: Chat }) {
 
 function Page({ chat }: { chat: Chat }) {
   const sessionId = useRoute();
+  const policy = usePolicyRoute();
   const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
   const [remembered, setRemembered] = useState(false);
@@ -97,7 +99,9 @@ function Page({ chat }: { chat: Chat }) {
         />
         <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
           <Boundary key={sessionId} what="This session">
-            {sessionId === null ? (
+            {policy ? (
+              <PolicyPage openDrawer={openDrawer} />
+            ) : sessionId === null ? (
               <NewSession openDrawer={openDrawer} />
             ) : (
               <SessionPane sessionId={sessionId} openDrawer={openDrawer} handle={composer} />

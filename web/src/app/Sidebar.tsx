@@ -9,7 +9,7 @@ import { ago } from "./clock";
 import { keep, kept } from "./kept";
 import { download, logOut } from "./login";
 import { useChat, usePage, useReadOnly } from "./page";
-import { goTo, sessionAddress, START } from "./route";
+import { goTo, sessionAddress, START, POLICY } from "./route";
 import styles from "./Sidebar.module.css";
 import { StateDot } from "./StateDot";
 import { nextTheme, useTheme } from "./theme";
@@ -221,6 +221,7 @@ function Foot({ showShortcuts, showRemembered }: Pick<Props, "showShortcuts" | "
   return (
     <div className={styles.foot}>
       <span className={styles.version}>{version}</span>
+      <IconButton icon="policy" label="Policy: rules and decisions" onClick={() => goTo(POLICY)} />
       {notifications === null ? null : (
         <IconButton
           icon={notifications.on ? "bell" : "bellOff"}

@@ -7,6 +7,7 @@ export function sessionAddress(sessionId: string): string {
 }
 
 export const START = "#/";
+export const POLICY = "#/policy";
 
 export function goTo(address: string): void {
   window.location.hash = address;
@@ -22,9 +23,16 @@ function currentSession(): string | null {
   }
 }
 
+/** Whether the page of rules and decisions is shown. */
+export function usePolicyRoute(): boolean {
+  return useSyncExternalStore(onRoute, () => window.location.hash === POLICY);
+}
+
+function onRoute(changed: () => void): () => void {
+  window.addEventListener("hashchange", changed);
+  return () => window.removeEventListener("hashchange", changed);
+}
+
 export function useRoute(): string | null {
-  return useSyncExternalStore((changed) => {
-    window.addEventListener("hashchange", changed);
-    return () => window.removeEventListener("hashchange", changed);
-  }, currentSession);
+  return useSyncExternalStore(onRoute, currentSession);
 }

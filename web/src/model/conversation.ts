@@ -81,6 +81,8 @@ export interface ToolItem extends ItemBase {
   /** 0 while it runs. A call that its turn left behind has status `failed` and `abandoned`. */
   readonly endedAt: number;
   readonly abandoned: boolean;
+  /** The rule that decided about this call; no person was asked. */
+  readonly rule?: string;
   /** A permission question about this call is open. */
   readonly asking: boolean;
   /** The message after it says the same again. */

@@ -237,7 +237,12 @@ const HANDLERS: Handlers = {
       asked?.kind === "permission" &&
       /^reject/.test(asked.options.find(({ optionId }) => optionId === event.outcome.optionId)?.kind ?? "");
     if (call !== undefined)
-      draft.replace(call, { ...(draft.at(call) as ToolItem), asking: false, ...(refused ? { refused } : {}) });
+      draft.replace(call, {
+        ...(draft.at(call) as ToolItem),
+        asking: false,
+        ...(refused ? { refused } : {}),
+        ...(event.requestId === null ? { rule: event.by } : {}),
+      });
     const remembered = event.remembered === undefined ? {} : { remembered: event.remembered };
     const answer = { ...event.outcome, ...remembered, by: event.client ?? event.by, at };
     if (asked?.kind !== "permission" || place === undefined) {

@@ -41,6 +41,7 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         <span className={styles.title}>
           <Title text={item.title} cwd={cwd} />
         </span>
+        {item.rule === undefined ? null : <span className={styles.took}>{`rule “${item.rule}”`}</span>}
         {open ? null : <Changes content={item.content} />}
         <Took item={item} />
         <Status state={state} />
