@@ -65,6 +65,7 @@ async def test_a_rule_on_reading_holds_for_an_agent_that_never_asks_about_reads(
     turn = await gateway.prompt(session, f"read: {workspace}/plain.txt")
     assert "the dog is brown" in said(turn.updates)
     assert not asked, "without a rule there are no more questions than before"
+    assert "unmediated" not in str(turn.updates)
     turn = await gateway.prompt(session, f"read: {workspace}/secret.txt")
     assert "grey" not in said(turn.updates) and "Ask for it." in said(turn.updates)
     decided = [(record["by"], record["decision"]) for record in records(home, session, "decision")]

@@ -127,7 +127,8 @@ def tool_fields(tool: JsonObject) -> Fields | None:
     fields = shapes.tool_call({name: tool[name] for name in TOOL_FIELDS if tool.get(name) is not None})
     if not isinstance(fields, dict):
         return None
-    return {**fields, "told": True} if own_meta(tool).get("told") is True else fields
+    own = own_meta(tool)
+    return fields | {mark: True for mark in ("told", "unmediated") if own.get(mark) is True}
 
 
 def _tool_started(update: JsonObject) -> Fields | None:

@@ -122,7 +122,8 @@ class Narrator:
             if self._open != f"tool {call}":
                 self.screen.progress(f"● {title} …", finished=False)
             self.screen.more(" ")
-            self.screen.more(end[0], finished=True, fg=end[1])
+            mark = " (unmediated)" if own_meta(update).get("unmediated") is True else ""
+            self.screen.more(f"{end[0]}{mark}", finished=True, fg=end[1])
             self._open = ""
             content = self._contents.take(update)
             known = call in self._asked and not any(

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias
 
 from dragoman.gateway.delivery import events
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.gateway.rewriting import tool_text
 from dragoman.wire import message
@@ -253,6 +253,8 @@ def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
         return "Tool", str(update.get("title") or update.get("kind") or "tool call")
     if kind == "tool_call_update" and update.get("status") == "failed":
         return "Tool", f"{update.get('title') or 'tool call'} failed"
+    if kind == "tool_call_update" and own_meta(update).get("unmediated") is True:
+        return "Tool", f"{update.get('title') or 'tool call'} ran before the rules saw it (unmediated)"
     return "", ""
 
 

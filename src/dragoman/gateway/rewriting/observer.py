@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import transcript
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, with_own_meta
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session.settings.options import MODE, UPDATE, WORDS
 from dragoman.gateway.session.stream import TOOL_KINDS
@@ -27,6 +27,9 @@ class Observer:
         if kind in TOOL_KINDS:
             session.tools.see(update)
             changed = quirks.absolute_paths(update, session.cwd)
+            if session.tools.slipped_by(update) and session.policy.watches_calls():
+                update.update(with_own_meta(update, unmediated=True))
+                changed = True
             if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
                 changed = session.updates.corrections.terminal_text(update) or changed
             return session.services.tool_content_for_client(update) or changed

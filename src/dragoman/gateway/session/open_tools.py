@@ -20,12 +20,26 @@ class OpenTools:
         """Kind of each open call by id; empty if unknown."""
         self._since: BoundedDict[float] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        self._mediated: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """Calls that reached the rules before they ran."""
         self.seen = SeenCalls()
         self.allowed = AllowedCalls()
 
     def told(self, tool_id: object) -> bool:
         """Whether an update about this call was sent to clients in the current turn."""
         return tool_id in self._told
+
+    def mediate(self, tool_id: object) -> None:
+        """The agent asked about this call, or told of it, before it ran."""
+        if isinstance(tool_id, str):
+            self._mediated[tool_id] = None
+
+    def slipped_by(self, tool: JsonObject) -> bool:
+        """Whether this update completes a call that never reached the rules."""
+        tool_id = tool.get("toolCallId")
+        return (
+            tool.get("status") == "completed" and isinstance(tool_id, str) and tool_id not in self._mediated
+        )
 
     def see(self, tool: JsonObject) -> None:
         """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
@@ -73,6 +87,7 @@ class OpenTools:
         self._open.clear()
         self._since.clear()
         self._told.clear()
+        self._mediated.clear()
         self.seen.clear()
         self.allowed.clear()
         return closing

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.access.mediation import check_level
+from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session.policy.gate import DENIED, Gate
 from dragoman.gateway.session.policy.remembering import Remembering
@@ -115,6 +115,14 @@ class SessionPolicy:
             f"it is switched back to {former!r}."
         )
         session.gateway.spawn(session.choices.switch_back(session.agent, str(former)))
+
+    def watches_calls(self) -> bool:
+        """Whether a call that slipped by the rules is marked: not where nothing of the agent is known to reach them."""
+        session = self._session
+        if session.follows or session.turn is None:  # without a turn it is the agent's replay of its history
+            return False
+        level = mediation_of(session.agent_config).in_mode(session.options.current().get(MODE))
+        return level != NONE
 
     def check_level(self, mode: str | None = None) -> None:
         """Raise if the agent, in this mode or in the present one, is below `policy.require`."""

@@ -73,6 +73,7 @@ class Questions:
         changed = dialects.read_permission(params) or bool(unasked)
         tool = as_object(params.get("toolCall"))
         self._session.tools.see(tool)
+        self._session.tools.mediate(tool.get("toolCallId"))
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
         policy, session = self._session.policy, self._session
