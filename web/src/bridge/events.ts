@@ -146,6 +146,8 @@ export interface ToolCallFields {
   terminal?: TerminalOutput;
   /** The message after it says the same again, for terminals. */
   told?: boolean;
+  /** It ran before the rules saw it. */
+  unmediated?: boolean;
 }
 /** Where a completed call's `result` stands among its content. */
 export interface ResultPlace {

@@ -87,6 +87,8 @@ export interface ToolItem extends ItemBase {
   readonly asking: boolean;
   /** The message after it says the same again. */
   readonly told?: boolean;
+  /** It ran before the rules saw it. */
+  readonly unmediated?: boolean;
   /** The user refused it. */
   readonly refused?: boolean;
 }

@@ -457,6 +457,7 @@ function merged(item: ToolItem, fields: ToolCallFields, at: number): ToolItem {
     abandoned: false,
     asking: over ? false : item.asking,
     ...(fields.told ? { told: true } : {}),
+    ...(fields.unmediated ? { unmediated: true } : {}),
   };
 }
 

@@ -124,6 +124,14 @@ describe("a conversation", () => {
     expect(applyEvents(live, journal(...failed, say("Another thing."))).items[1]).not.toHaveProperty("echo");
   });
 
+  test("marks a call that ran before the rules saw it", () => {
+    const read: Loose[] = [
+      { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },
+      { type: "tool_call_completed", toolCallId: "t", status: "completed", result: "x", unmediated: true },
+    ];
+    expect(applyEvents(live, journal(...read)).items).toMatchObject([{ kind: "tool", unmediated: true }]);
+  });
+
   test("does not draw what a call says is told again", () => {
     const read: Loose[] = [
       { type: "tool_call_started", toolCallId: "t", title: "T", kind: "read", toolName: "r", arguments: {} },

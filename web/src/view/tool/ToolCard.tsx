@@ -43,6 +43,11 @@ export const ToolCard = memo(function ToolCard({ item, terminals, cwd }: Props) 
         </span>
         {item.rule === undefined ? null : <span className={styles.took}>{`rule “${item.rule}”`}</span>}
         {open ? null : <Changes content={item.content} />}
+        {item.unmediated ? (
+          <span className={styles.mark} title="It ran before the rules saw it">
+            unmediated
+          </span>
+        ) : null}
         <Took item={item} />
         <Status state={state} />
         <span className={styles.chevron} data-open={open}>
