@@ -22,7 +22,7 @@ CAPABILITIES: JsonObject = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
     "session": {"notices": {}},
-    "_meta": {"dragoman": {"turnEnds": True}},
+    "_meta": {"dragoman": {"turnEnds": True, "remembering": True}},
 }
 
 
@@ -44,14 +44,23 @@ class Question:
     def open(self) -> bool:
         return not self._request.answered
 
-    def choose(self, option_id: str | None, rule: str | None = None) -> None:
+    @property
+    def remember(self) -> JsonObject:
+        """What could be remembered; empty if it is answered once only."""
+        return as_object(as_object(own_meta(self.params).get("policy")).get("remember"))
+
+    def choose(
+        self, option_id: str | None, rule: str | None = None, remember: JsonObject | None = None
+    ) -> None:
         """Answer with an offered option; None answers `cancelled`. `rule` decided, if it was not the user."""
         outcome = (
             {"outcome": "selected", "optionId": option_id}
             if option_id is not None
             else {"outcome": "cancelled"}
         )
-        meta = {} if rule is None else {"_meta": {"dragoman": {"rule": rule}}}
+        own = {"rule": rule, "remember": remember}
+        told = {name: value for name, value in own.items() if value is not None}
+        meta = {"_meta": {"dragoman": told}} if told else {}
         self._request.reply(encode({"outcome": outcome, **meta}))
 
     def refuse(self, rule: str | None = None) -> None:

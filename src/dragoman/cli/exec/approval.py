@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
 from dragoman.cli.conversation import Question
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.narrator import Narrator, describe_tool
+from dragoman.cli.terminal.screen import one_line
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.session.open_tools import OpenTools
@@ -26,6 +28,11 @@ POLICIES: dict[Approve, PolicyConfig] = {
 KEYS = {"allow_once": "y", "reject_once": "n"}
 """The key of an option, by its kind. Other options, and all that hold for longer than once, have a number, which needs
 Enter: a single key pressed by mistake must not decide for good."""
+
+
+_WISH = re.compile(
+    r"(?P<scope>session|project|everywhere)(?:\s+(?P<until>\w+))?(?:\s*:\s*(?P<pattern>\S.*))?", re.IGNORECASE
+)
 
 
 def decide(approve: Approve, question: Question, calls: OpenTools) -> bool:
@@ -55,6 +62,11 @@ def ask_person(
     keys = option_keys(question.options)
 
     def entered(text: str) -> bool:
+        wish = read_wish(text, question.remember)
+        if wish is not None and question.open:
+            question.choose("dragoman:once", remember=wish)
+            settled(text.strip())
+            return True
         option = keys.get(text.strip().lower())
         if option is None or not question.open:
             return False
@@ -75,9 +87,36 @@ def ask_person(
 
     question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
     narrator.ask(question)
+    for line in remember_lines(question.remember):
+        narrator.say(line)
     keyboard.ask(pressed, entered, narrator.screen.echo)  # before the options are shown: keys then count
     how = "A letter and Enter: " if enter else ""
     narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
+
+
+def read_wish(text: str, remember: JsonObject) -> JsonObject | None:
+    """`project`, `everywhere today`, `session 1h: run make *`: what is to be remembered; None for any other line."""
+    found = _WISH.fullmatch(text.strip())
+    if found is None or not remember:
+        return None
+    wish: JsonObject = {"scope": found["scope"].lower()}
+    if found["until"]:
+        wish["until"] = found["until"].lower()
+    if found["pattern"]:
+        wish["pattern"] = [line.strip() for line in found["pattern"].split(";")]
+    return wish
+
+
+def remember_lines(remember: JsonObject) -> list[str]:
+    """How to answer for longer than once, with the pattern that would be remembered."""
+    pattern = remember.get("pattern")
+    if not isinstance(pattern, list) or not pattern:
+        return []
+    shown = one_line("; ".join(map(str, pattern)))
+    return [
+        f"  Longer: session, project or everywhere, also with 1h or today, and Enter. Remembers: {shown}",
+        "  To change what is remembered: project: run make *",
+    ]
 
 
 def _offer(keys: dict[str, JsonObject], *, enter: bool) -> str:
