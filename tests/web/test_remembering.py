@@ -72,8 +72,8 @@ async def test_an_answer_for_today_is_edited_found_and_revoked(
     await expect(card).to_have_count(0)
     if phone:
         await me.page.get_by_role("button", name="Sessions").first.click()
-    await me.page.get_by_role("button", name="Remembered answers").click()
-    entry = me.page.get_by_role("dialog").get_by_role("listitem")
+    await me.page.get_by_role("button", name="Policy: rules and decisions").click()
+    entry = me.page.get_by_role("region", name="Remembered answers").get_by_role("listitem")
     await expect(entry).to_contain_text("commands that begin with `make`")
     await me.picture(f"remembered-{'phone' if phone else 'desktop'}")
     revoke = entry.get_by_role("button", name="Revoke")

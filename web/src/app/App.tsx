@@ -16,7 +16,6 @@ import { Toasts } from "./Toasts";
 const NewSession = lazy(() => import("./NewSession"));
 const PolicyPage = lazy(() => import("./policy/PolicyPage"));
 const Shortcuts = lazy(() => import("./Shortcuts"));
-const RememberedDialog = lazy(() => import("./policy/RememberedDialog"));
 
 export function App({ chat }: { chat: Chat }) {
   return (
@@ -31,7 +30,6 @@ function Page({ chat }: { chat: Chat }) {
   const policy = usePolicyRoute();
   const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
-  const [remembered, setRemembered] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
   const composer = useRef<PaneHandle>(null);
 
@@ -82,11 +80,7 @@ function Page({ chat }: { chat: Chat }) {
           }}
         >
           <Boundary what="The list of sessions">
-            <Sidebar
-              searchField={searchField}
-              showShortcuts={places.shortcuts}
-              showRemembered={() => setRemembered(true)}
-            />
+            <Sidebar searchField={searchField} showShortcuts={places.shortcuts} />
           </Boundary>
         </div>
         <button
@@ -110,11 +104,6 @@ function Page({ chat }: { chat: Chat }) {
         </Suspense>
       </div>
       <Toasts />
-      {remembered ? (
-        <Suspense fallback={null}>
-          <RememberedDialog close={() => setRemembered(false)} />
-        </Suspense>
-      ) : null}
       {shortcuts ? (
         <Suspense fallback={null}>
           <Shortcuts close={() => setShortcuts(false)} />

@@ -19,10 +19,9 @@ const GROUPING = "dragoman.grouping";
 interface Props {
   searchField: RefObject<HTMLInputElement | null>;
   showShortcuts(): void;
-  showRemembered(): void;
 }
 
-export function Sidebar({ searchField, showShortcuts, showRemembered }: Props) {
+export function Sidebar({ searchField, showShortcuts }: Props) {
   const chat = useChat();
   const search = usePage((state) => state.search);
   const [grouping, setGrouping] = useState<Grouping>(() =>
@@ -57,7 +56,7 @@ export function Sidebar({ searchField, showShortcuts, showRemembered }: Props) {
         />
       </label>
       <Sessions grouping={grouping} />
-      <Foot showShortcuts={showShortcuts} showRemembered={showRemembered} />
+      <Foot showShortcuts={showShortcuts} />
     </nav>
   );
 }
@@ -210,7 +209,7 @@ export function Rename({ session, done }: { session: SessionSummary; done(): voi
 
 const THEME_ICONS = { system: "system", light: "sun", dark: "moon" } as const;
 
-function Foot({ showShortcuts, showRemembered }: Pick<Props, "showShortcuts" | "showRemembered">) {
+function Foot({ showShortcuts }: Pick<Props, "showShortcuts">) {
   const chat = useChat();
   const version = usePage((state) => state.hello?.version ?? "");
   const leave = () => {
@@ -221,7 +220,7 @@ function Foot({ showShortcuts, showRemembered }: Pick<Props, "showShortcuts" | "
   return (
     <div className={styles.foot}>
       <span className={styles.version}>{version}</span>
-      <IconButton icon="policy" label="Policy: rules and decisions" onClick={() => goTo(POLICY)} />
+      <IconButton icon="shield" label="Policy: rules and decisions" onClick={() => goTo(POLICY)} />
       {notifications === null ? null : (
         <IconButton
           icon={notifications.on ? "bell" : "bellOff"}
@@ -231,7 +230,6 @@ function Foot({ showShortcuts, showRemembered }: Pick<Props, "showShortcuts" | "
         />
       )}
       <IconButton icon={THEME_ICONS[theme]} label={`Colours: ${theme}`} onClick={nextTheme} />
-      <IconButton icon="shield" label="Remembered answers" onClick={showRemembered} />
       <IconButton icon="keyboard" label="Keyboard shortcuts (?)" onClick={showShortcuts} />
       <IconButton icon="leave" label="Log out" onClick={leave} />
     </div>

@@ -1,7 +1,6 @@
 /** The frame's icons: 16 px, one stroke, drawn here so that nothing is fetched. They are decoration; labels are text. */
 
 const PATHS = {
-  policy: "M8 2 13 4v4c0 3-2 5-5 6-3-1-5-3-5-6V4z",
   plus: "M8 3v10M3 8h10",
   search: "M7 11.500a4.500 4.500 0 1 0 0-9 4.500 4.500 0 0 0 0 9ZM10.300 10.300 13.500 13.500",
   menu: "M2.500 4.500h11M2.500 8h11M2.500 11.500h11",

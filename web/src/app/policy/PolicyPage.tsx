@@ -2,6 +2,8 @@ import { useEffect, useState } from "react";
 import { sessionAddress } from "../route";
 import { DrawerButton } from "../Header";
 import { fetchOwn } from "../login";
+import { useReadOnly } from "../page";
+import { RememberedAnswers } from "./RememberedAnswers";
 import styles from "./PolicyPage.module.css";
 
 interface Rule {
@@ -29,8 +31,9 @@ interface Decision {
   why?: string;
 }
 
-/** The rules in force and what was decided lately. */
+/** The rules in force, remembered answers, and what was decided lately. */
 export default function PolicyPage({ openDrawer }: { openDrawer(): void }) {
+  const readOnly = useReadOnly();
   const [policy, trouble] = useAnswer<Rules>("/api/policy");
   const [recent] = useAnswer<{ decisions: Decision[] }>("/api/policy/decisions");
   return (
@@ -55,6 +58,8 @@ export default function PolicyPage({ openDrawer }: { openDrawer(): void }) {
             ))}
           </ul>
         </section>
+        <h2>Remembered answers</h2>
+        <RememberedAnswers mayForget={!readOnly} />
         <section aria-label="Recent decisions">
           <h2>Recent decisions</h2>
           {recent?.decisions.length === 0 ? <p>Nothing was decided yet.</p> : null}
