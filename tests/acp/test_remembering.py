@@ -351,3 +351,13 @@ async def test_a_timeout_is_a_no(dragoman: Start, workspace: Path) -> None:
     prompt = gateway.start_prompt(session, command("make test"))
     turn = await prompt
     assert turn.report("permission") in (heard("no"), {"result": CANCELLED})
+
+
+async def test_a_deleted_session_takes_its_own_answers_with_it(
+    gateway: GatewayProcess, workspace: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    await ask(gateway, session, command("make test"), chosen(SESSION))
+    await ask(gateway, session, command("make all"), chosen(PROJECT))
+    await gateway.request("session/delete", {"sessionId": session})
+    assert [kept["scope"] for kept in memories(gateway)] == ["project"]
