@@ -57,6 +57,9 @@ OPEN_TOOL_CALLS = 10_000
 SEEN_TOOL_CALLS = 256
 """Open tool calls of which names, commands and paths are stored for a question about them, about 10 KiB each."""
 
+OPEN_QUESTIONS = 500
+"""Questions of a session that wait for an answer, each sent to every client: an agent that asks thousands a second."""
+
 ALLOWED_CALLS = 64
 """Allowed tool calls of a turn of which the facts are stored, for the files and commands that follow from them."""
 

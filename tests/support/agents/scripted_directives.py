@@ -183,6 +183,16 @@ def permission_no_wait(turn: Turn, rest: str) -> None:
     turn.connection.ask("session/request_permission", {"sessionId": turn.session, **permission_params(rest)})
 
 
+def permission_flood(turn: Turn, rest: str) -> None:
+    """Ask as often as `rest` says without waiting, then tell what came of the last question."""
+    asked = None
+    for number in range(int(rest)):
+        tool = {"toolCallId": f"call-{number}", "title": "Run it", "kind": "execute", "status": "pending"}
+        params = {"sessionId": turn.session, "toolCall": tool, "options": OPTIONS}
+        asked = turn.connection.ask("session/request_permission", params)
+    turn.report("permission", turn.connection.wait_for(asked))
+
+
 def cancel_request(turn: Turn, rest: str) -> None:
     """Ask, wait for the file `rest` if there is one, then withdraw the question."""
     params = {"sessionId": turn.session, **permission_params("")}
@@ -400,6 +410,7 @@ DIRECTIVES: dict[str, Callable[[Turn, str], None]] = {
     "permission": permission,
     "ask": ask,
     "permission-nowait": permission_no_wait,
+    "permission-flood": permission_flood,
     "cancel-request": cancel_request,
     "fsread": fs_read,
     "fswrite": fs_write,

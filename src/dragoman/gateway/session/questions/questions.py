@@ -35,6 +35,7 @@ from dragoman.gateway.session.questions.question import (
 )
 from dragoman.gateway.session.states import question_life
 from dragoman.rpc.request import Reply, Request
+from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, invalid_params, method_not_found
 
 if TYPE_CHECKING:
@@ -217,6 +218,9 @@ class Questions:
         offer: Offer | None = None,
         about: JsonObject | None = None,
     ) -> None:
+        if len(self._open) >= limits.OPEN_QUESTIONS:
+            request.reply(CANCEL_ANSWER[request.method])
+            return
         params, given = self._session.for_client(raw), None
         if self._asked_by_owner:
             given, about, params = take_own(params)
@@ -230,11 +234,10 @@ class Questions:
             there.set()
         asked = decode_object(question.params)
         kind, shown = RECORDED[question.method]
-        told = "permission" if question.method == PERMISSION else "elicitation"
-        question.observed = self._session.gateway.witness.question(self._session.id, told)
+        told, witness = "permission" if kind == "question" else "elicitation", self._session.gateway.witness
+        question.observed = witness.question(self._session.id, told)
         facts = {**{name: asked.get(name) for name in shown}, **question.facts}
-        wanted = approval.facts() if approval is not None else None
-        self._session.record(kind, id=question.id, **facts, approval=wanted)
+        self._session.record(kind, id=question.id, **facts, approval=approval.facts() if approval else None)
         if approval is not None and not self._asked_by_owner:
             self._session.tell(f"This waits for {approval.whom()}; cancelling the turn ends the wait.")
         self._session.changed()
@@ -242,9 +245,8 @@ class Questions:
         if timeout:
             loop = asyncio.get_running_loop()
             question.timer = loop.call_later(timeout, self._time_over, question, timeout)
-        question.request.on_cancel = lambda: self._settle(
-            question, Reply(result=CANCEL_ANSWER[question.method]), "agent"
-        )
+        cancelled = Reply(result=CANCEL_ANSWER[question.method])
+        question.request.on_cancel = lambda: self._settle(question, cancelled, "agent")
         self._session.after_events(lambda: self._send(question))
 
     def _send(self, question: Question) -> None:
