@@ -25,14 +25,19 @@ def install(programs: Path, name: str) -> Path:
 def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, programs: Path) -> None:
     install(programs, "qwen")
     lines = run("agents", "list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "COMMAND", "TO", "INSTALL"]
-    assert lines[1].split() == ["builtin", "builtin", "yes", "(built", "in)"], "a long path leaves no room"
-    assert lines[2].split() == ["qwen", "acp", "yes", "qwen", "--acp"], "what can be used comes first"
+    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "MEDIATION", "COMMAND", "TO", "INSTALL"]
+    assert lines[1].split() == ["builtin", "builtin", "yes", "full", "(built", "in)"], (
+        "a long path leaves no room"
+    )
+    assert lines[2].split() == ["qwen", "acp", "yes", "asking", "qwen", "--acp"], (
+        "what can be used comes first"
+    )
     (gemini,) = [line for line in lines if line.startswith("gemini ")]
     assert gemini.split() == [
         "gemini",
         "acp",
         "no",
+        "asking",
         "gemini",
         "--acp",
         "npm",
