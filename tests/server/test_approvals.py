@@ -197,10 +197,11 @@ async def test_a_cancelled_turn_ends_the_wait(serve: Serve, tokens: TokenFile, w
     await turn
 
 
+@pytest.mark.parametrize("approvals", [2, 3])
 async def test_people_at_a_server_approve_in_a_session_of_an_editors_process(
-    serve: Serve, dragoman: Start, tokens: TokenFile, workspace: Path
+    serve: Serve, dragoman: Start, tokens: TokenFile, workspace: Path, approvals: int
 ) -> None:
-    rules = {"rules": [RULE]}
+    rules = {"rules": [{**RULE, "approvals": approvals}]}
     people = People(await serve(policy=rules), tokens, workspace)
     editor = await dragoman("acp", "scripted", "--connect", "never", policy=rules)
     await editor.initialize()
@@ -215,6 +216,12 @@ async def test_people_at_a_server_approve_in_a_session_of_an_editors_process(
     assert given["by"] == "ann"
     shown = (await people.serving.http().get(f"/api/sessions/{session}")).json()
     assert [one["by"] for one in shown["question"]["approval"]["said"]] == ["ann"]
+    rest = people.serving.http()
+    rest.headers.update(bearer(people.secrets["carl"]))
+    place = f"/api/sessions/{session}/questions/{shown['question']['id']}"
+    if approvals == 3:
+        answer = await rest.post(place, json={"optionId": "yes"})
+        assert answer.status_code == 200, answer.text
     bob.reply(second, YES)
     assert '"optionId": "yes"' in said(await turn)
     assert not [each for each in editor.received if each.get("method") == ASKED]

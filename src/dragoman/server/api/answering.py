@@ -47,10 +47,10 @@ async def answer(session: Session, question: str, given: Answer, client: ClientC
     if not session.questions.answer(question, encode(outcome), client):
         raise _too_late(session.questions.decision(question))
     if session.follows and store is not None:  # another process decides whose answer was first
-        decided = await _wait_recorded(store, session.id, question)
+        decided = await _wait_recorded(store, session.id, question, client.terms.identity.name)
         if decided is None:
             raise HttpError(504, await _unconfirmed(store, session.id, before))
-        if _chosen(decided) != option:
+        if decided.get("dragoman") == "decision" and _chosen(decided) != option:
             raise _too_late(decided)
 
 
@@ -69,15 +69,15 @@ def _too_late(decision: JsonObject | None) -> HttpError:
     )
 
 
-async def _wait_recorded(store: Store, session_id: str, question: str) -> JsonObject | None:
-    """Wait for the decision about a question in the session's journal; None after `CONFIRM_TIMEOUT`."""
+async def _wait_recorded(store: Store, session_id: str, question: str, name: str) -> JsonObject | None:
+    """Wait for the decision about a question, or an approval by `name`, in the journal; None after `CONFIRM_TIMEOUT`."""
     try:
         async with asyncio.timeout(CONFIRM_TIMEOUT):
             while True:
                 last = await store.last_seq(session_id)
                 for row in reversed(await store.read_before(session_id, last + 1, LOOKED_AT)):
                     for event in row.events():
-                        if (found := _decision(event)).get("id") == question:
+                        if (found := _decision(event, name)).get("id") == question:
                             return found
                 await asyncio.sleep(LOOK_INTERVAL)  # another process's journal raises no event here
     except TimeoutError:
@@ -93,10 +93,12 @@ async def _unconfirmed(store: Store, session_id: str, before: int) -> str:
     return "The process that has this session did not confirm the answer; look at the session."
 
 
-def _decision(event: bytes) -> JsonObject:
-    if event[:1] != events.RECORD or b'"decision"' not in event[:40]:
+def _decision(event: bytes, name: str) -> JsonObject:
+    if event[:1] != events.RECORD or not (b'"decision"' in event[:40] or b'"approval"' in event[:40]):
         return {}
     try:
-        return events.read_record(event)
+        found = events.read_record(event)
     except Malformed:
         return {}
+    others = found.get("dragoman") == "approval" and found.get("by") != name
+    return {} if others else found
