@@ -18,8 +18,12 @@ QUESTION = {"toolCall": {"toolCallId": "c1", "kind": "execute", "rawInput": {"co
 def with_rules(home: Path, *rules: dict[str, Any]) -> None:
     """Replace the rules in the user's file."""
     file = home / "config.toml"
-    kept = [line for line in file.read_text().splitlines() if not line.startswith(("rules =", "[policy]"))]
-    file.write_text("\n".join(kept) + "\n" + toml({"policy": {"rules": list(rules)}}))
+    kept = [
+        line
+        for line in file.read_text().splitlines()
+        if not line.startswith(("rules =", "remember =", "[policy]"))
+    ]
+    file.write_text("\n".join(kept) + "\n" + toml({"policy": {"remember": "agent", "rules": list(rules)}}))
 
 
 async def until(gateway: GatewayProcess, session: str, wanted: Callable[[Any], bool]) -> Any:
