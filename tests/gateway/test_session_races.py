@@ -44,8 +44,8 @@ class Race:
     def load(self, client: SimulatedClient) -> Call:
         return self.world.load(client, self.session)
 
-    def resume(self, client: SimulatedClient) -> Call:
-        return self.world.resume(client, self.session)
+    def resume(self, client: SimulatedClient, after: int | None = None) -> Call:
+        return self.world.resume(client, self.session, after)
 
     def end(self, client: SimulatedClient, how: str) -> Call:
         return client.call(f"session/{how}", {}, self.session)
@@ -271,6 +271,37 @@ def test_two_loads_whose_owner_ends_before_the_answers_replay_once_each() -> Non
             each.load(each.there)
             each.turns(2 * distance)
             each.first.kill()
+            each.world.settle()
+
+    at_every_distance(run)
+
+
+def test_a_resume_of_an_attached_client_whose_owner_ends_replays_once() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.load(each.there)
+            each.world.loop.rest()
+            for agent in list(each.first.launcher.running):
+                agent.exit()  # the owner answers a resume when its agent is back
+            each.resume(each.there, after=0)
+            each.turns(2 * distance)
+            each.first.kill()
+            each.world.settle()
+
+    at_every_distance(run)
+
+
+def test_a_replay_to_an_attached_client_that_its_owners_end_cuts_off_goes_on_where_it_was_cut() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.world.prompt(each.here, each.session, say=60)  # more than is sent of a replay at once
+            each.load(each.there)
+            each.world.loop.rest()
+            each.load(each.there)
+            each.turns(distance)
+            each.first.kill()
+            each.world.settle()
+            each.world.prompt(each.there, each.session, say=1)
             each.world.settle()
 
     at_every_distance(run)

@@ -124,7 +124,9 @@ class DirectFeed:
 
     # -- replays
 
-    def expect_replay(self, attachment: Attachment) -> None:
+    def expect_replay(self, attachment: Attachment, position: int = 0) -> None:
+        """Send this attachment nothing until its replay begins; `position`: the last event received live."""
+        self._note(attachment, position)
         self._early.add(attachment)
         self._look()
 
@@ -133,11 +135,15 @@ class DirectFeed:
         self._early.discard(attachment)
         self._look()
 
-    def replay_begins(self) -> None:
-        """The next events are a replay: send them only to the attachment that waits for it; to all if none does."""
+    def replay_begins(self, position: int = 0) -> None:
+        """The next events are a replay: send them only to the attachment that waits for it; to all if none does.
+
+        `position`: the last event received live.
+        """
         self._over.clear()
         self._only = self.waiting
         if self.waiting is not None:
+            self._note(self.waiting, position)
             self._early.discard(self.waiting)
         self._look()
 
@@ -166,12 +172,15 @@ class DirectFeed:
         """
         self.delivered = max(self.delivered, position)
         for attachment in self.attachments:
-            if (
-                attachment.reads_journal or attachment in self._early
-            ):  # a journal reader tracks its own position; the waiting ones were sent nothing
-                continue
-            has = replayed if attachment is self._only else position
-            attachment.position = max(attachment.position, has)
+            if attachment is not self._only:
+                self._note(attachment, position)
+            elif replayed and not attachment.reads_journal:
+                attachment.position = replayed  # it went back to the replay's beginning
+
+    def _note(self, attachment: Attachment, position: int) -> None:
+        """Note the last event that a client has, if it is sent live events and does not read the journal itself."""
+        if not attachment.reads_journal and attachment not in self._early:
+            attachment.position = max(attachment.position, position)
 
     def agent_gone(self) -> None:
         self.replay_ended()

@@ -63,15 +63,15 @@ async def _from_owner(
         raw = _watching_params(session, {})  # the attachment reads the history from the journal itself
     else:
         if not was_attached:
-            feed.expect_replay(attachment)
+            feed.expect_replay(attachment, owner.position)
         if client.may_control:
             raw = setup_params(request, params, owner, session.agent_session_id)
         else:
             raw = _watching_params(session, params)
     hidden = not attachment.reads_journal and (method == LOAD or after is not None)
-    if not attachment.reads_journal:  # where the client continues if the owner dies
-        attachment.position = after if after is not None else owner.position
-    relayed = client.gateway.spawn(_relay(session, owner, attachment, request, method, raw, hidden=hidden))
+    relayed = client.gateway.spawn(
+        _relay(session, owner, attachment, request, method, raw, hidden=hidden, after=after)
+    )
     try:
         # If the request is cancelled, the replay still runs to its end.
         reply, cut_off = await asyncio.shield(relayed)
@@ -98,16 +98,20 @@ async def _relay(
     raw: bytes,
     *,
     hidden: bool,
+    after: int | None,
 ) -> tuple[Reply, bool]:
     """Ask the owner and wait for the end of its replay; True if the owner ended when a part of it was sent.
 
-    `hidden`: live events before the replay are not sent, as it has them.
+    `hidden`: live events before the replay are not sent, as it has them. `after`: where a resume goes on; the client
+    goes back there only with a good answer, since until then a takeover sends on from the last event that it has.
     """
     feed = _feed(session)
 
     def heard(reply: Reply) -> None:
         if reply.ok:
             owner.answered()
+            if method == RESUME and after is not None and not attachment.reads_journal:
+                attachment.position = after
         _answer(session, attachment, request, reply)
 
     async with feed.replaying:
@@ -115,7 +119,7 @@ async def _relay(
             return Reply.failed(RpcError(CANCELLED, "Request cancelled")), False
         feed.waiting = attachment
         if hidden:
-            feed.expect_replay(attachment)
+            feed.expect_replay(attachment, owner.position)
         try:
             patience = session.gateway.config.limits.session_timeout
             owner.load_sent()

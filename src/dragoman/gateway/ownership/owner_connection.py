@@ -120,7 +120,7 @@ class OwnerConnection(AgentConnection):
         feed = self.session.feed if session_of(params) in self.sessions else None
         if method == REPLAY and isinstance(feed, DirectFeed):
             self._replaying, self._last_replayed = feed.waiting is not None, 0
-            feed.replay_begins()
+            feed.replay_begins(self.position)
         elif method == REPLAYED and isinstance(feed, DirectFeed):
             self._replaying, self.uneven = False, 0
             if not self._unanswered:
