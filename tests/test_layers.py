@@ -27,10 +27,18 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "config": ("masking", "atomic_file"),
     "log": ("masking", "terminal"),
     "policy": ("config", "atomic_file"),
+    "audit": ("wire", "config", "machine", "atomic_file", "masking", "gateway.ports", "__init__"),
     "rpc": ("wire",),
     "gateway": (
         *("wire", "rpc", "config.model", "config.root", "log"),
-        *("policy.act", "policy.decide", "policy.rules", "policy.requests", "policy.memory"),
+        *(
+            "policy.act",
+            "policy.decide",
+            "policy.rules",
+            "policy.requests",
+            "policy.memory",
+            "policy.recorded",
+        ),
     ),
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
     "sandbox": (
@@ -77,6 +85,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "log",
         "machine",
         "atomic_file",
+        "audit",
     ),
     "cli": ANYTHING,
     "__main__": ("cli",),

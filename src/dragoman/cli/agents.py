@@ -17,6 +17,7 @@ from dragoman.agents.known import (
     locate,
     with_command,
 )
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
@@ -208,6 +209,7 @@ def add(
         settings["sandbox"] = sandbox
     paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
     add_agent(paths, name, settings, replace=force)
+    tell("agent_added", agent=name, kind_of_agent=settings["kind"])
     click.echo(f"added {name} to {paths.config_file}")
 
 
@@ -226,4 +228,5 @@ def remove(name: str) -> None:
     if name in KNOWN and loaded.origin("agents", name) == "known agent":
         raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')
     remove_agent(paths, name)
+    tell("agent_removed", agent=name)
     click.echo(f"removed {name} from {paths.config_file}")

@@ -22,6 +22,10 @@ COMMANDS = {
         "dragoman.cli.policy:policy",
         "Show, check and try the rules that answer permission questions.",
     ),
+    "audit": (
+        "dragoman.cli.audit.command:audit",
+        "Show what agents did and who allowed it, and prove it.",
+    ),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
     "config": ("dragoman.cli.config:config", "Show, find, create and trust configuration."),

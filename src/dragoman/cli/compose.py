@@ -9,11 +9,12 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dragoman
 from dragoman import machine
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
@@ -28,6 +29,7 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ports.audit import Audit, NoAudit
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
@@ -101,6 +103,7 @@ async def gateway(
     store, trouble = await open_store(config, paths)
     followers = SocketFollowers(functools.partial(_followers_folder, paths))
     policies = _Policies(config, paths)
+    audit, close_audit = open_audit(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -117,6 +120,7 @@ async def gateway(
         policy_trouble=policies.trouble,
         boxes=_boxes(config, paths, custody, sandbox),
         witness=Several([*witnesses, *traces]),
+        audit=audit,
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)
@@ -136,6 +140,7 @@ async def gateway(
         await custody.close()
         for trace in traces:
             trace.close()
+        await close_audit()
 
 
 def _custody_records(paths: Paths) -> Path | None:
@@ -174,6 +179,33 @@ def open_traces(config: Config) -> list[Traces]:
         log.warning("OTEL_* is set, but there are no traces: install dragoman[traces]")
         return []
     return [Traces(config.traces.endpoint)]
+
+
+def open_audit(config: Config, paths: Paths) -> tuple[Audit, Callable[[], Awaitable[None]]]:
+    """The audit of this process, and how it is closed."""
+    if not config.audit.enabled:
+        return NoAudit(), functools.partial(asyncio.sleep, 0)
+    from dragoman.audit.gateway_audit import GatewayAudit
+    from dragoman.audit.log import AuditLog
+
+    kept = AuditLog(paths.state_dir / "audit", config.audit, _secrets_of(config))
+    started = {"version": dragoman.__version__, "pid": os.getpid()}
+    audit = GatewayAudit(kept, config.audit, config.sessions.write_patience, started)
+
+    async def close() -> None:
+        audit.close()
+        await asyncio.to_thread(kept.close)
+
+    return audit, close
+
+
+def _secrets_of(config: Config) -> Iterator[str]:
+    """Values in the configuration that no record may have."""
+    for agent in config.agents.values():
+        yield from agent.env.values()
+        yield from agent.headers.values()
+    if config.serve.auth_token is not None:
+        yield config.serve.auth_token
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import click
 
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import here, load_settings
 from dragoman.config.errors import ConfigError
@@ -95,6 +97,7 @@ def trust(directory: Path, remove: bool) -> None:
     file = find_root(directory.absolute()) / WORKSPACE_FILE
     if remove:
         found = Trust(paths).revoke(file)
+        tell("trust_removed", path=str(file))
         click.echo(f"{file} is no longer trusted" if found else f"{file} was not trusted")
         return
     content = read(file)
@@ -102,4 +105,5 @@ def trust(directory: Path, remove: bool) -> None:
         raise ConfigError(f"there is no {file}")
     named = list(parse(file, content))
     Trust(paths).grant(file, content)
+    tell("trust_given", path=str(file), sha256=sha256(content).hexdigest())
     click.echo(f"{file} is trusted" + (f"; it sets {', '.join(named)}" if named else ""))

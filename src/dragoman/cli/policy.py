@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli.audit.replay import replay
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.policy_edit import edit
 from dragoman.cli.policy_explain import explain, seen_lines
@@ -39,6 +40,7 @@ policy.add_command(remembered)
 policy.add_command(forget)
 policy.add_command(explain)
 policy.add_command(edit)
+policy.add_command(replay)
 
 
 @policy.command()

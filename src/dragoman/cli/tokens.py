@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
@@ -85,6 +86,7 @@ def create(
     }
     quotas = {key: value for key, value in given.items() if value is not None}
     token, secret = _file().create(name, role, lifetime=expires, quotas=quotas)
+    tell("token_made", name=name, role=role)
     click.echo(secret)
     click.echo(f"{token.name} may {role}, {_until(token)}. This is the only time that it is shown.", err=True)
 
@@ -94,6 +96,7 @@ def create(
 def revoke(name: str) -> None:
     """Revoke a token and disconnect its clients."""
     _file().revoke(name)
+    tell("token_revoked", name=name)
     click.echo(f"revoked {name}")
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from dragoman.config.audit_model import AuditConfig
 from dragoman.config.sandbox_model import SandboxConfig
 
 AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]
@@ -390,5 +391,6 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
+    audit: AuditConfig = field(default_factory=AuditConfig)
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)

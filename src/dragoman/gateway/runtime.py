@@ -16,6 +16,7 @@ from dragoman.config.model import AgentConfig, Config
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
+from dragoman.gateway.ports.audit import Audit, NoAudit
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
@@ -64,6 +65,7 @@ class Outside:
     policy_trouble: Callable[[str], str | None] = lambda workspace: None
     """Why a workspace's policy files are not what is in force; None if they are."""
     witness: Witness = field(default_factory=Several)
+    audit: Audit = field(default_factory=NoAudit)
 
 
 class Runtime:
@@ -82,6 +84,7 @@ class Runtime:
         self.store = outside.store
         self.trouble = outside.trouble
         self.witness = outside.witness
+        self.audit = outside.audit
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set at shutdown, when the links of all clients are closed."""

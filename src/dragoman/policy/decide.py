@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -102,6 +103,7 @@ class Policy:
     _by_kind: dict[str, list[Rule]] = field(init=False)
     _latest: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
     """The latest time that was seen: what allowed and ended does not come back if the clock goes backwards."""
+    _digest: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         everything = [*self.administrator, *self.narrow, *self.user]
@@ -111,6 +113,22 @@ class Policy:
         self._by_kind = {
             source: [rule for rule in rules if rule.on_kind_only] for source, rules in ordered.items()
         }
+
+    @property
+    def digest(self) -> str:
+        """Names these rules in records: after any change it is another."""
+        if not self._digest:
+            every = [(rule.source, rule.config) for rule in (*self.administrator, *self.narrow, *self.user)]
+            self._digest = sha256(msgspec.json.encode(every)).hexdigest()[:16]
+        return self._digest
+
+    def text_of(self, name: str) -> dict[str, Any] | None:
+        """The rule of this name as it is configured; None for what is no rule."""
+        for rule in (*self.administrator, *self.narrow, *self.user):
+            if rule.name == name:
+                given = msgspec.to_builtins(rule.config)
+                return {key: value for key, value in given.items() if value not in ([], None, False)}
+        return None
 
     def decide(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
         """What holds for an act, by whom and why."""

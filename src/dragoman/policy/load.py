@@ -14,7 +14,7 @@ from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.config.paths import Paths
 from dragoman.policy.decide import Policy
 from dragoman.policy.requests.line import act_of_command as act_of_command
-from dragoman.policy.rules import Rule, make_rules
+from dragoman.policy.rules import Rule, Source, make_rules
 
 ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
 """`DRAGOMAN_HOME` does not move it: a user who sets that variable must not choose the administrator's rules."""
@@ -75,11 +75,20 @@ def administrator_rules(file: Path = ADMINISTRATOR) -> tuple[list[Rule], list[st
         return [], []
     if (why := _writable_by_others(file)) is not None:
         return [], [f"{file}: ignored, {why}: `chown root {file}; chmod 644 {file}` (its folder: 755)"]
+    return _rules_in(file, content, "administrator"), []
+
+
+def rules_to_try(file: Path) -> list[Rule]:
+    """Rules in a file with nothing but `[[policy.rules]]`, in the place of the user's."""
+    return _rules_in(file, read(file) or b"", "user")
+
+
+def _rules_in(file: Path, content: bytes, source: Source) -> list[Rule]:
     try:
         made = msgspec.convert(parse(file, content), _File)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file}: {error}") from error
-    return make_rules(made.policy.rules, "administrator", str(file)), []
+    return make_rules(made.policy.rules, source, str(file))
 
 
 def _writable_by_others(file: Path) -> str | None:

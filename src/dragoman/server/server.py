@@ -17,6 +17,7 @@ from dragoman.server import limits
 from dragoman.server.app import App
 from dragoman.server.asgi import HttpError, shutting_down
 from dragoman.server.auth.admission import Admission, Refusal, Visit, strict_transport
+from dragoman.server.auth.first_use import FirstUse
 from dragoman.server.fronts.fronts import Fronts, Opener
 from dragoman.server.fronts.websocket import POLICY_VIOLATION, WebSocketLink, accept_key
 from dragoman.server.hypercorn.connection import HypercornServer
@@ -58,6 +59,7 @@ class Server:
         self._metrics = metrics or Metrics()
         self._gateway = gateway
         self._admission = admission
+        admission.first_use = FirstUse(gateway.audit)
         self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
         self._proxies = TrustedProxies(config.serve.trusted_proxies)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
@@ -162,6 +163,7 @@ def export(id: str, format: Format | None, output: str | None) -> None:
         await write(store, await find(store, id), format or by_name, file)
 
     with_store(paths, run)
+    tell("session_exported", session=id, to=output or "-")
 
 
 @sessions.command()
@@ -260,6 +262,7 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
     if not yes:
         _confirm(ctx, views)
     for view in views:
+        tell("session_deleted", session=view.record.id, agent=view.record.agent)
         remove(paths, view, limit)
         click.echo(f"deleted {view.record.id}")
 

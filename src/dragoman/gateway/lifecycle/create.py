@@ -22,6 +22,7 @@ from dragoman.gateway.lifecycle.workspace import (
 from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.registry import CLOSE_TIMEOUT, Registry
 from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request
@@ -110,6 +111,7 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
             raise
         session.attach(client)
         shown = session.result_for(client, result)
+        auditing.session_began(session, client.terms.identity.name, original.id)
         request.reply(result_line(session.id, shown, {"forkedFrom": original.id}))
         restart_agent.tell_loss(session)
 
@@ -140,6 +142,9 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         result = session.result_for(client, session.options.take_result(reply))
         session.tell_offer()
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
+        auditing.session_began(
+            session, client.terms.identity.name, original.id if original is not None else None
+        )
         request.reply(result_line(session.id, result, facts))
     finally:
         agent.session_created(session if created else None)
@@ -189,6 +194,8 @@ async def delete(client: ClientConnection, request: Request) -> None:
         raise internal("The session is live in another process. Close it there first", "session_held")
     if known.agent_session_id:
         await _delete_at_agent(client, known.agent, known.agent_session_id, session)
+    facts = {"session": session_id, "agent": known.agent, "by": client.terms.identity.name}
+    gateway.audit.record("session_deleted", facts)
     try:
         await _end_and_delete(gateway, session_id)
     except SessionHeld as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.delivery import transcript
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, with_own_meta
 from dragoman.gateway.rewriting import dialects, quirks
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.settings.options import MODE, UPDATE, WORDS
 from dragoman.gateway.session.stream import TOOL_KINDS
 
@@ -25,10 +26,11 @@ class Observer:
         """Update the session from a decoded update; True if the update was edited."""
         session, kind = self._session, update.get("sessionUpdate")
         if kind in TOOL_KINDS:
-            session.tools.see(update)
+            auditing.see_tool(session, update)
             changed = quirks.absolute_paths(update, session.cwd)
             if session.tools.slipped_by(update) and session.policy.watches_calls():
                 update.update(with_own_meta(update, unmediated=True))
+                auditing.unmediated(session, update)
                 changed = True
             if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
                 changed = session.updates.corrections.terminal_text(update) or changed

@@ -12,6 +12,7 @@ from dragoman.gateway.delivery import events
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting.dialects import STOP_REASONS
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session import auditing
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError, internal
 
@@ -35,6 +36,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
         session.questions.cancel_all("turn_end")
     command = session.tools.command_since() if turn.cancelled else None
     for closing in session.tools.fail_all():  # quirk tool_call_left_open
+        auditing.tool_ended(session, closing)
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.recovery.settle(session.gateway.spawn(_end_command(session, session.agent, command)))
@@ -115,6 +117,7 @@ def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
         session.recovery.crashed()
     session.record("agent_exited", message=error.message, expected=not crashed)
     for closing in session.tools.fail_all():
+        auditing.tool_ended(session, closing)
         session.publish(closing)
     session.questions.drop_all()
     session.forwarding.withdraw()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.json_types import JsonObject
@@ -11,6 +12,7 @@ from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
 from dragoman.gateway.session.seen_calls import SeenCalls
 from dragoman.wire import limits
 
+Change = Literal["begun", "ended"]
 FINAL = frozenset({"completed", "failed"})
 
 
@@ -41,27 +43,31 @@ class OpenTools:
             tool.get("status") == "completed" and isinstance(tool_id, str) and tool_id not in self._mediated
         )
 
-    def see(self, tool: JsonObject) -> None:
-        """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question."""
+    def see(self, tool: JsonObject) -> tuple[Change, ...]:
+        """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question; tells what is new."""
         tool_id = tool.get("toolCallId")
         if not isinstance(tool_id, str):
-            return
+            return ()
+        ended_before = tool_id in self._told and tool_id not in self._open
         if "sessionUpdate" in tool:
             self._told[tool_id] = None
         if is_one_of(tool.get("status"), FINAL):
-            self._open.pop(tool_id, None)
+            known = self._open.pop(tool_id, None) is not None
             self._since.pop(tool_id, None)
             self.seen.forget(tool_id)
-            return
+            return () if ended_before else ("ended",) if known else ("begun", "ended")
         if "sessionUpdate" in tool:
             self.seen.see(tool_id, tool)
+        new: tuple[Change, ...] = ()
         if tool_id not in self._open and (
             tool.get("sessionUpdate") == "tool_call" or tool.get("status") is not None
         ):
             self._open[tool_id] = ""
             self._since[tool_id] = time.monotonic()
+            new = ("begun",)
         if tool_id in self._open and isinstance(tool.get("kind"), str):
             self._open[tool_id] = tool["kind"]
+        return new
 
     def filled(self, tool: JsonObject) -> JsonObject:
         """Add what is known: a permission question may leave out what its tool call had (optional in ACP v1)."""

@@ -6,6 +6,7 @@ import msgspec
 
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
+from dragoman.server.api.audit import AuditApi
 from dragoman.server.api.operation import Operation, Routes, Values
 from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
@@ -43,10 +44,12 @@ class Api:
         tokens = admission.credentials.file
         self._gateway_clients = SharedClients(gateway, start_ahead=False)
         sessions = Sessions(gateway, self._gateway_clients, agent)
-        named = _tokens(Tokens(tokens)) if tokens is not None else ()
+        named = _tokens(Tokens(tokens, gateway.audit)) if tokens is not None else ()
         remembered = RememberedAnswers(gateway).operations()
         policy = (*PolicyApi(gateway).operations(), *remembered)
-        self.routes = Routes((*_sessions(sessions), *policy, *self._rest(), *named))
+        folder = gateway.audit.folder
+        audit = AuditApi(folder, gateway.config.audit.anchors).operations if folder is not None else ()
+        self.routes = Routes((*_sessions(sessions), *policy, *self._rest(), *named, *audit))
         self.answer = self.routes.answer
 
     def close(self) -> None:

@@ -119,6 +119,8 @@ class Sessions:
         record = await store.get(kept.id) if store is not None else None
         if store is None or record is None:
             raise HttpError(409, "The conversation is not stored (sessions.journal).", code="not_kept")
+        facts = {"session": kept.id, "agent": kept.agent, "by": request.identity.name, "to": wanted}
+        self._gateway.audit.record("session_exported", facts)
         pieces = write(store, record)
         first = await anext(pieces)
         name = f'attachment; filename="{kept.id}.{ending}"'

@@ -8,6 +8,7 @@ import time
 import msgspec
 
 from dragoman.config.errors import ConfigError
+from dragoman.gateway.ports.audit import Audit
 from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import MadeToken, NewToken, TokenList, TokenView
@@ -16,8 +17,9 @@ from dragoman.server.auth.named_tokens import Token, TokenFile
 
 
 class Tokens:
-    def __init__(self, file: TokenFile) -> None:
+    def __init__(self, file: TokenFile, audit: Audit) -> None:
         self._file = file
+        self._audit = audit
 
     async def every(self, request: Request, values: Values) -> Response:
         return Response.json(TokenList([_shown(token) for token in await self._read()]))
@@ -33,6 +35,8 @@ class Tokens:
             )
         except ConfigError as error:
             raise HttpError(400, str(error)) from error
+        facts = {"name": wanted.name, "role": wanted.role, "by": request.identity.name}
+        self._audit.record("token_made", facts)
         made = MadeToken(secret=secret, **msgspec.structs.asdict(_shown(token)))
         return Response.json(made, 201)
 
@@ -44,6 +48,7 @@ class Tokens:
             await asyncio.to_thread(self._file.revoke, name)
         except ConfigError as error:
             raise HttpError(503, str(error)) from error
+        self._audit.record("token_revoked", {"name": name, "by": request.identity.name})
         return Response(204)
 
     async def _read(self) -> list[Token]:

@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.gateway.access.identity import Identity, Role, name_refusal
 from dragoman.server.auth.credentials import Credentials
+from dragoman.server.auth.first_use import FirstUse
 from dragoman.server.auth.logins import LIFETIME
 
 OPEN_PATHS = frozenset({"/healthz"})
@@ -114,6 +115,8 @@ class Admission:
     allow_from: frozenset[str] = frozenset()
     """Names of the allowed tokens; empty: all, or with `deny_by_default` none."""
     deny_by_default: bool = False
+    first_use: FirstUse | None = None
+    """Told of logins and of tokens that are used."""
 
     def check(self, visit: Visit) -> Refusal | Identity:
         """The identity of an admitted request, or the refusal."""
@@ -128,7 +131,10 @@ class Admission:
             return preflight
         if visit.path in OPEN_PATHS:
             return ANONYMOUS
-        return self._check_token(visit)
+        admitted = self._check_token(visit)
+        if isinstance(admitted, Identity) and self.first_use is not None:
+            self.first_use.admitted(admitted, visit.address)
+        return admitted
 
     def _check_token(self, visit: Visit) -> Refusal | Identity:
         asked = dict(parse_qsl(visit.query, keep_blank_values=True))
@@ -174,6 +180,8 @@ class Admission:
 
         The page secret is in the fragment, which browsers do not send to servers.
         """
+        if self.first_use is not None:
+            self.first_use.logged_in(identity, visit.address)
         pair = self.credentials.log_in(identity, self._cookie_of(visit))
         rest = [pair for pair in parse_qsl(visit.query, keep_blank_values=True) if pair[0] != "token"]
         place = _own_path(visit.path) + (f"?{urlencode(rest)}" if rest else "")

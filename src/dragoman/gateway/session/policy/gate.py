@@ -7,6 +7,8 @@ question, unless the same was allowed in this turn when the agent asked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Protocol
 
 from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, encode, read_object
@@ -14,7 +16,7 @@ from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict
 from dragoman.gateway.session.stream import Stream
 from dragoman.rpc.request import Request
-from dragoman.wire.errors import FORBIDDEN, RpcError
+from dragoman.wire.errors import FORBIDDEN, RpcError, internal
 
 ALLOW, REJECT = "allow", "reject"
 OPTIONS: list[JsonObject] = [
@@ -23,7 +25,23 @@ OPTIONS: list[JsonObject] = [
 ]
 DENIED: JsonObject = {"outcome": "selected", "optionId": REJECT}
 ALLOWED: JsonObject = {"outcome": "selected", "optionId": ALLOW}
-Record = Callable[[Verdict, JsonObject, JsonObject], None]
+
+
+class Recorder(Protocol):
+    """Records decisions: the part of a session's policy that is used here."""
+
+    def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None: ...
+
+    def carry_out(
+        self,
+        verdict: Verdict,
+        tool: JsonObject,
+        outcome: JsonObject,
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+        *,
+        journaled: bool = True,
+    ) -> None: ...
 
 
 class OwnQuestion(Request):
@@ -66,12 +84,12 @@ def is_switch(request: Request) -> bool:
 
 class Gate:
     def __init__(
-        self, stream: Stream, tools: OpenTools, record: Record, ask: Callable[[Request], None]
+        self, stream: Stream, tools: OpenTools, recorder: Recorder, ask: Callable[[Request], None]
     ) -> None:
         """`ask` puts a permission question to the session's clients."""
         self._stream = stream
         self._tools = tools
-        self._record = record
+        self._recorder = recorder
         self._ask_clients = ask
 
     def check(
@@ -88,14 +106,22 @@ class Gate:
         `tool` shows the act as a tool call. With `recorded` an allow by a rule is journaled too.
         """
         if verdict.decision == "deny":
-            self._record(verdict, tool, DENIED)
+            self._recorder.record(verdict, tool, DENIED)
             raise denied(tool, verdict)
-        if verdict.decision == "ask" and not self._tools.allowed.take(verdict.act):
-            self._ask(request, tool, verdict, go_on)
+        if verdict.decision == "ask":
+            if self._tools.allowed.take(verdict.act):
+                go_on()
+            else:
+                self._ask(request, tool, verdict, go_on)
             return
-        if verdict.decision == "allow" and verdict.rule != DEFAULT and recorded:
-            self._record(verdict, tool, ALLOWED)
-        go_on()
+
+        def refuse(reason: str) -> None:
+            request.fail(internal(reason, "audit"))
+
+        journaled = recorded and verdict.rule != DEFAULT
+        self._recorder.carry_out(
+            verdict, tool, ALLOWED, partial(_go_on, request, go_on), refuse, journaled=journaled
+        )
 
     def _ask(self, request: Request, shown: JsonObject, verdict: Verdict, go_on: Callable[[], None]) -> None:
         tool = {"toolCallId": new_question_id(), "status": "pending", **shown}
@@ -106,10 +132,7 @@ class Gate:
             if not allowed:
                 request.fail(denied(shown, verdict, asked=True))
                 return
-            try:
-                go_on()
-            except RpcError as error:
-                request.fail(error)
+            _go_on(request, go_on)
 
         question = {"sessionId": self._stream.id, "toolCall": tool, "options": OPTIONS}
         self._ask_clients(OwnQuestion(request, question, verdict, done))
@@ -123,6 +146,13 @@ class Gate:
             }
             self._tools.see(closing)
             self._stream.publish(closing)
+
+
+def _go_on(request: Request, go_on: Callable[[], None]) -> None:
+    try:
+        go_on()
+    except RpcError as error:
+        request.fail(error)
 
 
 def denied(tool: JsonObject, verdict: Verdict, *, asked: bool = False) -> RpcError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import DENIED, Gate
 from dragoman.gateway.session.policy.remembering import Remembering
 from dragoman.gateway.session.policy.verdict import (
@@ -74,7 +75,19 @@ class SessionPolicy:
         elif self._session.cancelling or not default:
             return False
         own = {"by": verdict.rule, "decision": verdict.decision}
-        request.reply(encode({"outcome": outcome, "_meta": {"dragoman": own}}))
+
+        def reply() -> None:
+            request.reply(encode({"outcome": outcome, "_meta": {"dragoman": own}}))
+
+        def refuse(reason: str) -> None:
+            request.reply(
+                encode({"outcome": {"outcome": "cancelled"}, "_meta": {"dragoman": {"reason": reason}}})
+            )
+
+        if verdict.decision == "ask":
+            reply()  # the agent asks, and that is recorded
+        else:
+            self.carry_out(verdict, known, outcome, reply, refuse, journaled=False)
         return True
 
     def serve(self, request: Request, go_on: Callable[[], None]) -> None:
@@ -136,7 +149,7 @@ class SessionPolicy:
 
     def _gate(self) -> Gate:
         session = self._session
-        return Gate(session, session.tools, self.record, session.questions.permission)
+        return Gate(session, session.tools, self, session.questions.permission)
 
     def surroundings(self, tool: JsonObject) -> Surroundings:
         """What the gateway itself knows about an act."""
@@ -159,7 +172,34 @@ class SessionPolicy:
             line_to_host=line_to_host(paths),
         )
 
+    def carry_out(
+        self,
+        verdict: Verdict,
+        tool: JsonObject,
+        outcome: JsonObject,
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+        *,
+        journaled: bool = True,
+    ) -> None:
+        """Record a decision that was taken without a person, then do what follows from it.
+
+        `refuse` is called with the reason if it cannot be recorded.
+        """
+
+        def recorded() -> None:
+            if journaled:
+                self._journal(verdict, tool, outcome)
+            then()
+
+        auditing.decided(self._session, verdict, self.rules, tool.get("toolCallId"), recorded, refuse)
+
     def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None:
+        """Record a decision that was taken without a person and allows nothing."""
+        auditing.asked(self._session, verdict, self.rules, tool.get("toolCallId"))
+        self._journal(verdict, tool, outcome)
+
+    def _journal(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None:
         """Journal a decision that was taken without a person (G-104)."""
         session = self._session
         session.record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
@@ -17,7 +18,14 @@ class Rules(Protocol):
 
     def verdict(self, tool: JsonObject) -> Verdict: ...
 
-    def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None: ...
+    def carry_out(
+        self,
+        verdict: Verdict,
+        tool: JsonObject,
+        outcome: JsonObject,
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+    ) -> None: ...
 
 
 def verdict_for(rules: Rules, request: Request, tool: JsonObject) -> Verdict:
@@ -41,11 +49,22 @@ def answer_by_rule(
     if option is None and verdict.decision == "allow":
         return False
     outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
-    rules.record(verdict, tool, outcome)
-    if verdict.decision == "allow":
-        allowed.add(verdict.act)
-    told: JsonObject = {"outcome": outcome}
-    if verdict.reason is not None:
-        told["_meta"] = {"dragoman": {"reason": verdict.reason}}
-    request.reply(encode(told))
+
+    def reply() -> None:
+        if verdict.decision == "allow":
+            allowed.add(verdict.act)
+        request.reply(encode(_told(outcome, verdict.reason)))
+
+    rules.carry_out(verdict, tool, outcome, reply, lambda reason: request.reply(_denial(options, reason)))
     return True
+
+
+def _denial(options: object, reason: str) -> bytes:
+    option = choose_option("deny", options)
+    outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
+    return encode(_told(outcome, reason))
+
+
+def _told(outcome: JsonObject, reason: str | None) -> JsonObject:
+    """The answer to the agent, with the reason so that it can do something else."""
+    return {"outcome": outcome} | ({} if reason is None else {"_meta": {"dragoman": {"reason": reason}}})

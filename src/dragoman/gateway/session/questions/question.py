@@ -47,6 +47,7 @@ ENDED_BY = frozenset(
         "user",
         "agent",
         "agent_exited",
+        "audit",
         "cancel",
         "client",
         "close",
@@ -131,6 +132,11 @@ class Question:
         if self.offer is None or not reply.ok:
             return reply
         return Reply(result=self.offer.for_agent(reply.result))
+
+    @property
+    def call(self) -> object:
+        """The id of the tool call that it is about."""
+        return as_object(decode_object(self.params).get("toolCall")).get("toolCallId")
 
     @property
     def approvals(self) -> JsonObject:

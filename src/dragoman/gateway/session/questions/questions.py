@@ -12,20 +12,20 @@ import logging
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.rewriting import dialects, quirks
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import OwnQuestion, is_switch
 from dragoman.gateway.session.policy.remembering import question_facts
 from dragoman.gateway.session.policy.verdict import once_only
 from dragoman.gateway.session.questions import approving, deciding
 from dragoman.gateway.session.questions.answerer import Answerer
 from dragoman.gateway.session.questions.approval import Approval, is_allowing
-from dragoman.gateway.session.questions.decisions import RecentDecisions
+from dragoman.gateway.session.questions.decisions import RecentDecisions, answer_facts
 from dragoman.gateway.session.questions.question import (
     ANSWERED,
     CANCEL_ANSWER,
     ELICITATION,
-    ENDED_BY,
     PERMISSION,
     RECORDED,
     Question,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
-
-MAX_RULE_NAME = 100
-"""Characters stored of the name of a client's own rule."""
 
 
 class Questions:
@@ -73,7 +70,7 @@ class Questions:
         unasked = take_unasked(params)
         changed = dialects.read_permission(params) or bool(unasked)
         tool = as_object(params.get("toolCall"))
-        self._session.tools.see(tool)
+        auditing.see_tool(self._session, tool)
         self._session.tools.mediate(tool.get("toolCallId"))
         changed = quirks.absolute_paths(tool, self._session.cwd) or changed
         changed = self._session.services.tool_content_for_client(tool) or changed
@@ -86,7 +83,7 @@ class Questions:
             return
         if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
             announced = quirks.announcement(tool)
-            self._session.tools.see(announced)
+            auditing.see_tool(self._session, announced)
             self._session.publish(announced)
         verdict = None if self._asked_by_owner else deciding.verdict_for(policy, request, tool)
         if verdict is not None and deciding.answer_by_rule(
@@ -100,6 +97,7 @@ class Questions:
         elif approval is not None:
             params["options"] = once_only(params.get("options"))
         raw = encode(params) if changed or offer is not None or approval is not None else request.params
+        auditing.asked(session, verdict, policy.rules, tool.get("toolCallId"))
         facts = question_facts(verdict, offer)
         self._ask(request, raw, option_ids(params.get("options")), approval, offer, facts)
 
@@ -118,6 +116,7 @@ class Questions:
 
     def cancel_all(self, why: str) -> None:
         """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
+        self._session.gateway.audit.give_up(self._session.id, "The turn was cancelled.")
         for question in list(self._open):
             self._give_up(question, why)
 
@@ -126,7 +125,8 @@ class Questions:
         for question in list(self._open):
             question.withdraw()
             self._close(question, "agent_exited")
-            self._record_answer(question, CANCEL_ANSWER[question.method], "agent_exited", None)
+            answer = CANCEL_ANSWER[question.method]
+            self._record_answer(question, answer, {"by": "agent_exited"})
 
     def answer(self, question_id: str, result: bytes, by: Client | Answerer) -> bool:
         """Answer a question by its id; False if it is not open, an error if this answer does not count."""
@@ -332,12 +332,28 @@ class Questions:
             self._session.changed()
 
     def _settle(self, question: Question, reply: Reply, by: str, answerer: Answerer | None = None) -> None:
+        """End a question; the agent gets the answer once it is recorded."""
         self._close(question, by)
         remembered = self._remember_answer(question, reply.result, answerer) if answerer is not None else {}
-        question.request.answer(question.for_agent(reply))
-        self._record_answer(question, reply.result, by, answerer, remembered)
-        question.withdraw()
-        self._session.changed()
+        facts = answer_facts(question, reply.result, by, self._session.policy.names, answerer, remembered)
+
+        def tell() -> None:
+            question.request.answer(question.for_agent(reply))
+            self._record_answer(question, reply.result, facts)
+            question.withdraw()
+            self._session.changed()
+
+        def refuse(reason: str) -> None:
+            self._session.notice(reason)
+            question.request.answer(question.for_agent(Reply(result=question.denial())))
+            self._record_answer(question, question.denial(), {"by": "audit"})
+            question.withdraw()
+            self._session.changed()
+
+        if auditing.answered(self._session, question.call, facts):
+            tell()
+        else:
+            auditing.wait_to_answer(self._session, question.call, facts, tell, refuse)
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
         )
@@ -356,26 +372,12 @@ class Questions:
             self._session.notice(f"Nothing is remembered, the answer holds once. {trouble}")
         return told
 
-    def _record_answer(
-        self,
-        question: Question,
-        result: bytes,
-        by: str,
-        answerer: Answerer | None,
-        remembered: JsonObject | None = None,
-    ) -> None:
-        """Journal who decided what; form input may be a secret and is not stored."""
+    def _record_answer(self, question: Question, result: bytes, facts: JsonObject) -> None:
+        """Journal an answer, and remember it for those who answer too late."""
         kind, member = ANSWERED[question.method]
-        read = decode_object(result)
-        answer = read.get(member)
+        answer = decode_object(result).get(member)
         self._allows(question, as_object(answer))
-        rule = own_meta(read).get("rule")
-        if by == "user" and isinstance(rule, str) and not self._is_ours(rule):
-            by = rule[:MAX_RULE_NAME]  # the client answered by a rule of its own
-        facts: JsonObject = {"by": by, "client": None, member: answer}
-        if answerer is not None:
-            facts |= {"client": answerer.title, "identity": answerer.identity.name}
-        facts |= {**question.approvals, **(remembered or {})}
+        facts = {"client": None, member: answer, **facts}
         self._session.record(kind, id=question.id, **facts)
         self._recent.add(question.id, facts)
 
@@ -387,10 +389,6 @@ class Questions:
         if is_allowing(outcome, asked.get("options")):
             act = self._session.policy.verdict(as_object(asked.get("toolCall"))).act
             self._session.tools.allowed.add(act)
-
-    def _is_ours(self, rule: str) -> bool:
-        """Whether the name is reserved: a client must not be able to record a decision as the gateway's own."""
-        return rule in ENDED_BY or rule.startswith("remembered ") or rule in self._session.policy.names()
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""

@@ -1,0 +1,204 @@
+"""Copies of the audit's heads elsewhere: a file on another disk, a URL, syslog, a collector of OTLP logs.
+
+What is kept where the agents' user cannot change it proves that nothing before it was changed here. Each anchor has a
+thread and a bounded queue of its own: one that does not answer holds up neither the audit nor the others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import urllib.error
+import urllib.request
+from collections import deque
+from collections.abc import Callable, Iterable
+from logging.handlers import SysLogHandler
+from pathlib import Path
+from time import monotonic
+from urllib.parse import urlsplit, urlunsplit
+
+from dragoman import masking
+from dragoman.atomic_file import sync_data
+from dragoman.audit import record
+from dragoman.config.errors import ConfigError
+from dragoman.wire.timestamps import milliseconds
+
+log = logging.getLogger(__name__)
+
+QUEUE = 10_000
+"""Lines that wait for an anchor that does not answer; then the oldest are dropped, which is told."""
+TIMEOUT = 10.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds between attempts."""
+AT_STOP = 3.0
+"""Seconds that the end of the process waits for what is queued."""
+
+Send = Callable[[bytes], None]
+
+
+class Anchor:
+    def __init__(self, place: str, send: Send | None = None) -> None:
+        self.place = masking.mask_setting(place)
+        self._send = send or sender(place)
+        self._lines: deque[bytes] = deque()
+        self._changed = threading.Condition()
+        self._dropped = 0
+        self._busy = False
+        self._stopped = False
+        self.problem: str | None = None
+        """Why the last attempt failed; None if it did not."""
+        self._thread: threading.Thread | None = None
+
+    def add(self, line: bytes) -> None:
+        with self._changed:
+            if len(self._lines) >= QUEUE:
+                self._lines.popleft()
+                self._dropped += 1
+            self._lines.append(line)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="audit-anchor", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._lines)
+
+    def close(self, patience: float = AT_STOP) -> bool:
+        """Wait a moment for what is queued; whether all of it was sent."""
+        end = monotonic() + patience
+        with self._changed:
+            while (self._lines or self._busy) and monotonic() < end and self.problem is None:
+                self._changed.wait(max(0.0, end - monotonic()))
+            self._stopped = True
+            self._changed.notify_all()
+            return not self._lines and not self._busy
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            with self._changed:
+                while not self._lines and not self._stopped:
+                    self._changed.wait()
+                if self._stopped:
+                    return
+                line, self._busy = self._lines[0], True
+            try:
+                self._send(line)
+            except (OSError, ValueError) as error:
+                self._failed(error)
+            else:
+                self._sent(line)
+                pause = FIRST_PAUSE
+                continue
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopped, pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _sent(self, line: bytes) -> None:
+        with self._changed:
+            if self.problem is not None:
+                log.warning("audit anchor answers again", extra={"anchor": self.place})
+            self.problem, self._busy = None, False
+            if self._lines and self._lines[0] is line:
+                self._lines.popleft()
+            if self._dropped and not self._lines:
+                log.error("audit anchor missed heads", extra={"anchor": self.place, "count": self._dropped})
+                self._dropped = 0
+            self._changed.notify_all()
+
+    def _failed(self, error: Exception) -> None:
+        text = masking.mask_text(str(getattr(error, "reason", None) or error))
+        with self._changed:
+            if self.problem is None:
+                told = {"anchor": self.place, "error": text, "waiting": len(self._lines)}
+                log.error("audit anchor does not take heads; they are queued", extra=told)
+            self.problem, self._busy = text, False
+            self._changed.notify_all()
+
+
+def sender(place: str) -> Send:
+    """How lines get to a place of the configuration. Raises `ConfigError` for one that is not known."""
+    scheme, _, rest = place.partition(":")
+    if scheme == "file" and rest.startswith("/"):
+        return _to_file(Path(rest))
+    if scheme == "syslog":
+        return _to_syslog(rest)
+    if scheme in ("http", "https"):
+        return lambda line: _post(place, line + b"\n", "application/x-ndjson")
+    if scheme in ("otlp+http", "otlp+https"):
+        url = _logs_url(place.removeprefix("otlp+"))
+        return lambda line: _post(url, _otlp(line), "application/json")
+    raise ConfigError(
+        f'audit.anchors: "{masking.mask_setting(place)}" is not known; there are file:/PATH, https://URL, '
+        "syslog: or syslog://HOST:PORT, and otlp+https://URL"
+    )
+
+
+def read_anchor(path: Path) -> Iterable[bytes]:
+    """The heads that a file holds, for `verify`."""
+    with path.open("rb") as file:
+        yield from file
+
+
+def _to_file(path: Path) -> Send:
+    def send(line: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, line + b"\n")
+            sync_data(descriptor)
+        finally:
+            os.close(descriptor)
+
+    return send
+
+
+def _to_syslog(rest: str) -> Send:
+    parts = urlsplit(f"syslog:{rest}")
+    address: str | tuple[str, int] = "/dev/log"
+    if parts.hostname:
+        address = (parts.hostname, parts.port or 514)
+    handlers: list[SysLogHandler] = []
+
+    def send(line: bytes) -> None:
+        if not handlers:
+            handlers.append(_Syslog(address, SysLogHandler.LOG_AUTH))
+        text = f"dragoman-audit: {line.decode(errors='replace')}"
+        handlers[0].emit(logging.makeLogRecord({"msg": text, "levelno": logging.INFO, "levelname": "INFO"}))
+
+    return send
+
+
+class _Syslog(SysLogHandler):
+    """Raises where the standard one prints a traceback."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name
+        self.close()
+        raise
+
+
+def _post(url: str, body: bytes, kind: str) -> None:
+    request = urllib.request.Request(url, body, {"Content-Type": kind})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:
+        answer.read(1000)
+
+
+def _logs_url(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path if parts.path.strip("/") else "/v1/logs"))
+
+
+def _otlp(line: bytes) -> bytes:
+    """One log record in the JSON form of OTLP."""
+    head = record.read_head(line)
+    body = {
+        "timeUnixNano": str(milliseconds(head.at) * 1_000_000),
+        "severityText": "INFO",
+        "body": {"stringValue": line.decode()},
+        "attributes": [{"key": "dragoman.audit.kind", "value": {"stringValue": head.kind}}],
+    }
+    name = {"key": "service.name", "value": {"stringValue": "dragoman"}}
+    logs = {"scope": {"name": "dragoman.audit"}, "logRecords": [body]}
+    return json.dumps({"resourceLogs": [{"resource": {"attributes": [name]}, "scopeLogs": [logs]}]}).encode()

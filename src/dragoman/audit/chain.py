@@ -1,0 +1,196 @@
+"""Writes the chain of this process: each record is with the kernel before `append` returns."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from time import gmtime, strftime
+from typing import Any
+
+import dragoman
+from dragoman import machine
+from dragoman.audit import folder as places
+from dragoman.audit import record
+from dragoman.audit.keys import Key, fingerprint, load_key
+from dragoman.wire import timestamps
+
+SEGMENT_BYTES = 16 << 20
+_ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+class AuditError(Exception):
+    """A record could not be written; the text says where and why."""
+
+
+class Chain:
+    """Any thread may use it. It begins, with its folder, at the first append."""
+
+    def __init__(
+        self, folder: Path, tell: Callable[[bytes], None] = lambda line: None, *, every: bool = False
+    ) -> None:
+        """`tell` is given each head, or `every` line."""
+        self._folder = folder
+        self._tell = tell
+        self._every = every
+        self._guard = threading.Lock()
+        self.id = ""
+        self._descriptor = self._lock = -1
+        self._offset = 0
+        self._n = 0
+        self._hash = record.BEGINNING
+        self._signed = 0
+        """Number of the last head."""
+        self._spoilt = False
+        self._key: Key | None = None
+
+    @property
+    def last(self) -> int:
+        """Number of the last record."""
+        return self._n
+
+    def append(self, kind: str, facts: dict[str, Any]) -> str:
+        """Write one record and return its id. Raises `AuditError` and writes nothing if it cannot."""
+        with self._guard:
+            try:
+                if not self.id:
+                    self._begin()
+                elif self._offset >= SEGMENT_BYTES:
+                    self._rotate()
+                self._write(kind, facts)
+            except OSError as error:
+                raise _explained(error, self._folder) from error
+            return f"{self.id}:{self._n}"
+
+    def sign(self) -> None:
+        """Append a signed head, if there are records since the last one. Raises `AuditError` or `KeyProblem`."""
+        if self._key is None:
+            self._key = load_key(self._folder)
+        with self._guard:
+            if self._n == self._signed:
+                return
+            try:
+                self._sign()
+            except OSError as error:
+                raise _explained(error, self._folder) from error
+
+    def close(self) -> None:
+        """Sign what is not signed yet and tell the index that the chain is whole."""
+        if not self.id:
+            return
+        self.sign()
+        with self._guard:
+            try:
+                places.add_to_index(self._folder, "ended", chain=self.id, last=self._n, hash=self._hash)
+            except OSError as error:
+                raise _explained(error, self._folder) from error
+            finally:
+                self._close_files()
+
+    def _close_files(self) -> None:
+        os.close(self._descriptor)
+        os.close(self._lock)
+        self.id, self._descriptor, self._lock = "", -1, -1
+
+    def _begin(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        id = f"{strftime('%Y%m%d', gmtime())}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
+        chain = self._folder / id
+        chain.mkdir(mode=0o700)
+        self._lock = os.open(chain / places.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
+        self._descriptor = self._open_segment(chain, 1)
+        self._n, self._offset, self._hash = 0, 0, record.BEGINNING
+        n, hash = places.last_index_line(self._folder)
+        self.id = id
+        facts = {
+            "version": record.VERSION,
+            "chain": id,
+            "program": dragoman.__version__,
+            "node": machine.node(),
+            "boot": machine.boot_id(),
+            "pid": os.getpid(),
+            "index": [n, hash],
+        }
+        self._write("chain", facts)
+
+    def _write(self, kind: str, facts: dict[str, Any], sign: Callable[[bytes], bytes] | None = None) -> bytes:
+        line = record.make_line(self._n + 1, timestamps.now(), kind, facts, self._hash)
+        if sign is not None:
+            line = sign(line)
+        if self._spoilt:
+            os.ftruncate(self._descriptor, self._offset)
+            self._spoilt = False
+        try:
+            places.write_at(self._descriptor, line + b"\n", self._offset)
+        except OSError:
+            self._spoilt = True  # what was cut off may still be there
+            raise
+        self._n += 1
+        self._offset += len(line) + 1
+        self._hash = record.digest(line)
+        if self._every:
+            self._tell(line)
+        return line
+
+    def _sign(self) -> None:
+        key = self._key
+        assert key is not None
+        n, hash = places.last_index_line(self._folder)
+        facts = {"chain": self.id, "index": [n, hash], "key": fingerprint(key.public)}
+        line = self._write("head", facts, lambda line: record.signed(line, key.sign(line)))
+        self._signed = self._n
+        if not self._every:
+            self._tell(line)
+
+    def _rotate(self) -> None:
+        """Go on in a new segment, which begins right after a head."""
+        if self._key is not None and self._signed != self._n:
+            self._sign()
+        descriptor = self._open_segment(self._folder / self.id, self._n + 1)
+        os.close(self._descriptor)
+        self._descriptor, self._offset = descriptor, 0
+
+    @staticmethod
+    def _open_segment(chain: Path, first: int) -> int:
+        path = chain / places.segment_name(first)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+
+
+def end_dead_chains(folder: Path) -> list[str]:
+    """Tell the index how far the chains of killed processes reach, so that their ends cannot be cut off unseen."""
+    open_chains: dict[str, None] = {}
+    for line in places.read_index(folder)[0]:
+        facts = record.read_record(line)
+        if facts["kind"] == "begun":
+            open_chains[str(facts.get("chain"))] = None
+        elif facts["kind"] == "ended":
+            open_chains.pop(str(facts.get("chain")), None)
+    ended = []
+    for id in open_chains:
+        chain = folder / id
+        if not chain.is_dir() or places.is_alive(chain):
+            continue
+        end = places.end_of_chain(chain)
+        reach = (
+            {"last": end.n, "hash": end.hash} if end is not None else {"last": 0, "hash": record.BEGINNING}
+        )
+        places.add_to_index(folder, "ended", chain=id, **reach, killed=True)
+        ended.append(id)
+    return ended
+
+
+def _explained(error: OSError, folder: Path) -> AuditError:
+    hints = {
+        errno.ENOSPC: "free some space",
+        errno.EDQUOT: "your quota is used up: remove something",
+        errno.EROFS: "the file system is read-only: mount it for writing",
+        errno.EACCES: "give yourself the right to write there",
+    }
+    hint = hints.get(error.errno or 0, "look at the disk")
+    return AuditError(f"The audit in {folder} cannot be written: {error.strerror}; {hint}.")

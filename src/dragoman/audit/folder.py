@@ -1,0 +1,157 @@
+"""The audit's folder: its chains, their segments, and the index that names all chains.
+
+audit/
+├── key, key.pub                 signs the chains; the public half, to be kept elsewhere too
+├── index.ndjson                 one line for each chain that begins or ends; a chain of hashes itself
+└── 20261118-k3vq7mfw/           a chain: what one process recorded
+    ├── lock                     locked by that process
+    ├── 000000000001.ndjson      segment that begins with record 1
+    └── 000000032017.ndjson
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.audit import record
+from dragoman.wire import timestamps
+
+INDEX = "index.ndjson"
+INDEX_LOCK = "index.lock"
+LOCK = "lock"
+SUFFIX = ".ndjson"
+CHAIN_ID = re.compile(r"\d{8}-[a-z2-9]{8}")
+BLOCK = 1 << 16
+"""Bytes read at once when the last line of a file is searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last whole line of a file or chain."""
+
+    n: int
+    at: str
+    hash: str
+    offset: int
+    """Where the next line goes in the file."""
+    torn: int = 0
+    """Bytes after the last whole line: an append that was cut off."""
+
+
+def segment_name(first: int) -> str:
+    return f"{first:012d}{SUFFIX}"
+
+
+def segments(chain: Path) -> list[Path]:
+    """The segments of a chain, in their order."""
+    return sorted(path for path in chain.glob(f"*{SUFFIX}") if path.stem.isdigit())
+
+
+def chains(folder: Path) -> list[Path]:
+    """The folders of all chains, the oldest first."""
+    with suppress(FileNotFoundError):
+        return sorted(path for path in folder.iterdir() if CHAIN_ID.fullmatch(path.name) and path.is_dir())
+    return []
+
+
+def end_of_file(path: Path) -> End | None:
+    """The last whole line of a file; None if there is none. Raises `Broken` if it is no record."""
+    with path.open("rb") as file:
+        size = place = file.seek(0, os.SEEK_END)
+        tail = b""
+        while place > 0:
+            place = max(0, place - BLOCK)
+            file.seek(place)
+            tail = file.read(min(BLOCK, size - place)) + tail
+            end = tail.rfind(b"\n")
+            if end < 0:
+                continue
+            start = tail.rfind(b"\n", 0, end)
+            if start >= 0 or place == 0:
+                line = tail[start + 1 : end]
+                head = record.read_head(line)
+                return End(head.n, head.at, record.digest(line), place + end + 1, len(tail) - end - 1)
+    return None
+
+
+def end_of_chain(chain: Path) -> End | None:
+    """The last whole line of a chain; an empty last segment was begun by a process that ended before it wrote."""
+    for path in reversed(segments(chain)):
+        if (found := end_of_file(path)) is not None:
+            return found
+    return None
+
+
+def is_alive(chain: Path) -> bool:
+    """Whether the process that writes the chain lives."""
+    with suppress(FileNotFoundError):
+        descriptor = os.open(chain / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def last_index_line(folder: Path) -> tuple[int, str]:
+    """Number and hash of the index's last whole line."""
+    with suppress(FileNotFoundError):
+        if (end := end_of_file(folder / INDEX)) is not None:
+            return end.n, end.hash
+    return 0, record.BEGINNING
+
+
+def read_index(folder: Path, offset: int = 0) -> tuple[list[bytes], int]:
+    """The whole lines of the index from `offset` on, and where they end."""
+    with suppress(FileNotFoundError), (folder / INDEX).open("rb") as file:
+        file.seek(offset)
+        *lines, torn = file.read().split(b"\n")
+        return lines, file.tell() - len(torn)
+    return [], offset
+
+
+def add_to_index(folder: Path, kind: str, **facts: Any) -> None:
+    """Append a line to the index; processes take turns. An append that was cut off before is removed."""
+    with _turn(folder):
+        descriptor = os.open(folder / INDEX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            end = end_of_file(folder / INDEX)
+            n, previous, offset = (
+                (end.n, end.hash, end.offset) if end is not None else (0, record.BEGINNING, 0)
+            )
+            os.ftruncate(descriptor, offset)
+            line = record.make_line(n + 1, timestamps.now(), kind, facts, previous) + b"\n"
+            write_at(descriptor, line, offset)
+        finally:
+            os.close(descriptor)
+
+
+def write_at(descriptor: int, data: bytes, offset: int) -> None:
+    """Write all of `data`, or cut the file at `offset` and raise."""
+    try:
+        done = os.pwrite(descriptor, data, offset)
+        while done < len(data):  # a nearly full disk accepts a part, then fails
+            done += os.pwrite(descriptor, data[done:], offset + done)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, offset)
+        raise
+
+
+@contextmanager
+def _turn(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder / INDEX_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

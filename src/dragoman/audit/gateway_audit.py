@@ -1,0 +1,132 @@
+"""The audit of a gateway: what may only happen once it is recorded waits while the record cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from dragoman.audit.chain import AuditError
+from dragoman.audit.log import AuditLog
+from dragoman.config.audit_model import AuditConfig
+
+START_TOLD = 1.0
+RETRY = 1.0
+"""Seconds between attempts."""
+MOST_WAITING = 1000
+PATIENCE = 60.0
+"""Seconds, where the configuration says that the journal waits for ever."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    kind: str
+    facts: dict[str, Any]
+    secrets: tuple[str, ...]
+    then: Callable[[], None]
+    refuse: Callable[[str], None]
+    until: float
+
+
+class GatewayAudit:
+    """To be made in a running event loop."""
+
+    def __init__(
+        self, log: AuditLog, config: AuditConfig, patience: float, started: dict[str, Any] | None = None
+    ) -> None:
+        """`started` is told with the first record, or after a moment, so as not to slow the start."""
+        self._log = log
+        self._blocks = config.on_failure == "block"
+        self._patience = patience or PATIENCE
+        self.content = config.content
+        self.folder: Path | None = log.folder
+        self._waiting: list[_Waiting] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._started = started
+        self._beginning = asyncio.get_running_loop().call_later(START_TOLD, self._begin)
+
+    def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
+        self._begin()
+        if self._waiting:  # what waits is written first
+            return False
+        try:
+            self._log.record(kind, facts, secrets)
+        except AuditError:
+            return not self._blocks
+        return True
+
+    def wait(
+        self,
+        kind: str,
+        facts: dict[str, Any],
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+        secrets: Iterable[str] = (),
+    ) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            refuse(self._reason())
+            return
+        until = monotonic() + self._patience
+        self._waiting.append(_Waiting(kind, facts, tuple(secrets), then, refuse, until))
+        self._wait()
+
+    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
+        self._begin()
+        self._tell(kind, facts, secrets)
+
+    def give_up(self, session: str, reason: str) -> None:
+        for each in [one for one in self._waiting if one.facts.get("session") == session]:
+            self._waiting.remove(each)
+            each.refuse(reason)
+
+    def hide(self, values: Iterable[str]) -> None:
+        self._log.hide(values)
+
+    def close(self) -> None:
+        """Refuse what waits, and tell that the gateway stops; the log is closed by its owner."""
+        self._begin()
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.refuse(self._reason())
+        self._tell("gateway_stopped", {"pid": os.getpid()})
+
+    def _begin(self) -> None:
+        self._beginning.cancel()
+        started, self._started = self._started, None
+        if started is not None:
+            self._tell("gateway_started", started)
+
+    def _tell(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
+        with suppress(AuditError):  # logged, and counted in the next record
+            self._log.record(kind, facts, secrets)
+
+    def _wait(self) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(RETRY, self._try_again)
+
+    def _try_again(self) -> None:
+        self._timer = None
+        while self._waiting:
+            first = self._waiting[0]
+            try:
+                self._log.record(first.kind, first.facts, first.secrets)
+            except AuditError:
+                break
+            self._waiting.pop(0)
+            first.then()
+        now = monotonic()
+        for each in [one for one in self._waiting if one.until <= now]:
+            self._waiting.remove(each)
+            each.refuse(self._reason())
+        self._wait()
+
+    def _reason(self) -> str:
+        why = self._log.failure or "The gateway is stopping."
+        return f"Not done, since it could not be recorded. {why}"

@@ -1,0 +1,121 @@
+"""The audit of this process: writes records, signs them, tells the anchors, removes what is old.
+
+`record` is called before what it tells takes effect. It costs some microseconds and does not wait; signing, anchors and
+pruning are done by a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from dragoman.audit.chain import AuditError, Chain, end_dead_chains
+from dragoman.audit.hiding import Hiding
+from dragoman.audit.keys import KeyProblem
+from dragoman.audit.prune import prune
+from dragoman.audit.record import Broken
+from dragoman.config.audit_model import AuditConfig
+
+if TYPE_CHECKING:
+    from dragoman.audit.anchors import Anchor
+
+log = logging.getLogger(__name__)
+
+SIGN_EVERY = 60.0
+PRUNE_EVERY = 3600.0
+DAY = 86_400_000
+
+
+class AuditLog:
+    def __init__(self, folder: Path, config: AuditConfig, hidden: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self._config = config
+        self._anchors: list[Anchor] = []
+        if config.anchors:
+            from dragoman.audit.anchors import Anchor  # it brings the network in
+
+            self._anchors = [Anchor(place) for place in config.anchors]
+        self._chain = Chain(folder, self._tell, every=config.anchor_records)
+        self._hiding = Hiding(hidden)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.failure: str | None = None
+        """Why the last record could not be written; None if it could."""
+        self.missing = 0
+        """Records that could not be written since the last one that was."""
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Replace these values in all records from now on."""
+        self._hiding.add(values)
+
+    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
+        """Write one record. Raises `AuditError` if it cannot be written. `secrets` are replaced in this one."""
+        if self._thread is None:
+            self._start()
+        try:
+            if self.missing:
+                self._chain.append("gap", {"missing": self.missing})
+                self.missing = 0
+            self._chain.append(kind, self._hiding.apply(facts, secrets))
+        except AuditError as error:
+            self.missing += 1
+            if self.failure is None:
+                log.error("the audit cannot be written", extra={"error": str(error)})
+            self.failure = str(error)
+            raise
+        if self.failure is not None:
+            log.warning("the audit can be written again")
+            self.failure = None
+
+    def sign(self) -> None:
+        """Sign now what is not signed yet; a failure is logged."""
+        try:
+            self._chain.sign()
+        except (AuditError, KeyProblem) as error:
+            log.error("the audit cannot be signed", extra={"error": str(error)})
+
+    @property
+    def anchors(self) -> list[Anchor]:
+        return self._anchors
+
+    def close(self) -> None:
+        """Sign, end the chain, and wait a moment for the anchors."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            self._chain.close()
+        except (AuditError, KeyProblem) as error:
+            log.error("the audit cannot be signed", extra={"error": str(error)})
+        for anchor in self._anchors:
+            if not anchor.close():
+                told = {"anchor": anchor.place, "waiting": anchor.waiting, "error": anchor.problem}
+                log.error("heads of the audit did not reach an anchor", extra=told)
+
+    def _tell(self, line: bytes) -> None:
+        for anchor in self._anchors:
+            anchor.add(line)
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        """Sign every minute; first of all fix the ends of chains whose processes were killed."""
+        pruned = 0.0
+        try:
+            end_dead_chains(self.folder)
+        except (OSError, Broken) as error:
+            log.warning("the ends of old chains of the audit are not fixed", extra={"error": str(error)})
+        while not self._stop.wait(SIGN_EVERY):
+            self.sign()
+            if self._config.retain_days and time() - pruned > PRUNE_EVERY:
+                pruned = time()
+                try:
+                    prune(self.folder, int(time() * 1000) - self._config.retain_days * DAY)
+                except (OSError, Broken) as error:
+                    log.warning("old records of the audit are not removed", extra={"error": str(error)})

@@ -1,0 +1,246 @@
+"""Finds records: all chains as one sequence in the order of time.
+
+A segment that is complete gets a small file beside it (`.seek`) with the places of each session's records, so that a
+question about one session does not read everything. It is made by the first reader and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman.atomic_file import replace_file
+from dragoman.audit import folder as places
+from dragoman.audit import record
+from dragoman.wire.timestamps import timestamp
+
+SEEK_SUFFIX = ".seek"
+COARSE = 1000
+"""Milliseconds by which the time of a file may be behind that of its last record."""
+HIDDEN = frozenset({"head"})
+"""Kinds of records that are not about anything that happened."""
+
+Keep = Callable[[dict[str, Any]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """All members that are set have to hold."""
+
+    session: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    decision: str | None = None
+    by: str | None = None
+    kind: str | None = None
+    since: str = ""
+    until: str = ""
+    unmediated: bool = False
+
+    def holds(self, found: dict[str, Any]) -> bool:
+        if found["kind"] in HIDDEN:
+            return False
+        if (self.since and found["at"] < self.since) or (self.until and found["at"] >= self.until):
+            return False
+        if self.unmediated and found["kind"] != "unmediated":
+            return False
+        if self.kind is not None and found["kind"] != self.kind:
+            return False
+        return all(
+            getattr(self, name) in (None, found.get(name))
+            for name in ("session", "agent", "tool", "decision", "by")
+        )
+
+
+class Seek(msgspec.Struct, frozen=True):
+    """What a `.seek` file says about its segment."""
+
+    size: int
+    first: str
+    """Time of the first record."""
+    last: str
+    sessions: dict[str, list[int]]
+    """Offsets of the records of each session."""
+
+
+def query(folder: Path, asked: Query) -> Iterator[dict[str, Any]]:
+    """The records that match, the oldest first; each has its `id`."""
+    begun = _beginnings(folder)
+    waiting = sorted(places.chains(folder), key=lambda chain: begun.get(chain.name, ""), reverse=True)
+    reading: list[tuple[str, int, dict[str, Any], Iterator[dict[str, Any]]]] = []
+    order = 0
+    while waiting or reading:
+        # Only chains that had begun by then are open: there may be thousands.
+        while waiting and (not reading or begun.get(waiting[-1].name, "") <= reading[0][0]):
+            order += 1
+            records = _of_chain(waiting.pop(), asked)
+            if (first := next(records, None)) is not None:
+                heapq.heappush(reading, (first["at"], order, first, records))
+        if reading:
+            _, place, found, records = reading[0]
+            yield found
+            following = next(records, None)
+            if following is None:
+                heapq.heappop(reading)
+            else:
+                heapq.heapreplace(reading, (following["at"], place, following, records))
+
+
+def latest(folder: Path, count: int, asked: Query | None = None) -> list[dict[str, Any]]:
+    """The last `count` records that match, the oldest first."""
+    asked = asked or Query()
+    kept: list[tuple[str, int, dict[str, Any]]] = []
+    paths = [(path, chain.name) for chain in places.chains(folder) for path in places.segments(chain)]
+    paths.sort(key=lambda each: _changed(each[0]), reverse=True)
+    for order, (path, chain) in enumerate(paths):
+        if len(kept) >= count and _changed(path) < kept[0][0]:
+            break  # this segment, and every later one, ended before the records that were found
+        for each in _backwards(path, chain):
+            if len(kept) >= count and each["at"] < kept[0][0]:
+                break
+            if asked.holds(each):
+                heapq.heappush(kept, (each["at"], -order * 1_000_000_000 + each["n"], each))
+                if len(kept) > count:
+                    heapq.heappop(kept)
+    return [each for *_, each in sorted(kept, key=lambda item: item[:2])]
+
+
+def show(folder: Path, id: str) -> dict[str, Any] | None:
+    """The record with the id `CHAIN:NUMBER`; None if there is none."""
+    chain, _, number = id.partition(":")
+    if not places.CHAIN_ID.fullmatch(chain) or not number.isdigit():
+        return None
+    paths = [path for path in places.segments(folder / chain) if int(path.stem) <= int(number)]
+    for _, line in _lines(paths[-1]) if paths else ():
+        if record.read_head(line).n == int(number):
+            return _record(line, chain)
+    return None
+
+
+def forget_places(folder: Path) -> None:
+    """Remove what was remembered about segments; the next reader reads them anew."""
+    for chain in places.chains(folder):
+        for path in chain.glob(f"*{SEEK_SUFFIX}"):
+            path.unlink(missing_ok=True)
+
+
+def _beginnings(folder: Path) -> dict[str, str]:
+    """When each chain began, by the index."""
+    begun: dict[str, str] = {}
+    for line in places.read_index(folder)[0]:
+        with suppress(record.Broken):
+            facts = record.read_record(line)
+            if facts.get("kind") == "begun":
+                begun[str(facts.get("chain"))] = str(facts.get("at"))
+    return begun
+
+
+def _of_chain(chain: Path, asked: Query) -> Iterator[dict[str, Any]]:
+    paths = places.segments(chain)
+    for path in paths:
+        known = _seek(path) if path is not paths[-1] else None
+        if known is not None and (
+            (asked.since and known.last < asked.since) or (asked.until and known.first >= asked.until)
+        ):
+            continue
+        if known is not None and asked.session is not None:
+            found = _at(path, known.sessions.get(asked.session, []))
+        elif asked.session is not None:
+            found = _with(path, asked.session.encode())
+        else:
+            found = (line for _, line in _lines(path))
+        for line in found:
+            with suppress(record.Broken):
+                each = _record(line, chain.name)
+                if asked.holds(each):
+                    yield each
+
+
+def _record(line: bytes, chain: str) -> dict[str, Any]:
+    found = record.read_record(line)
+    return {"id": f"{chain}:{found['n']}", **found}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The whole lines of a segment with their offsets."""
+    offset = 0
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield offset, line[:-1]
+            offset += len(line)
+
+
+def _with(path: Path, text: bytes) -> Iterator[bytes]:
+    """The lines in which a text stands."""
+    with suppress(FileNotFoundError):
+        data = path.read_bytes()
+        place = data.find(text)
+        while place >= 0:
+            start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+            if end < 0:
+                return
+            yield data[start:end]
+            place = data.find(text, end)
+
+
+def _at(path: Path, offsets: list[int]) -> Iterator[bytes]:
+    if not offsets:
+        return
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        for offset in offsets:
+            file.seek(offset)
+            yield file.readline()[:-1]
+
+
+def _backwards(path: Path, chain: str) -> Iterator[dict[str, Any]]:
+    """The records of a segment, the last one first."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        place, tail = file.seek(0, os.SEEK_END), b""
+        while place > 0:
+            size = min(places.BLOCK, place)
+            place -= size
+            file.seek(place)
+            first, *lines = (file.read(size) + tail).split(b"\n")
+            tail = first if place > 0 else b""
+            for line in reversed([first, *lines] if place == 0 else lines):
+                with suppress(record.Broken):
+                    if line:
+                        yield _record(line, chain)
+
+
+def _seek(path: Path) -> Seek | None:
+    """What is known of a complete segment; made if it is not there."""
+    beside = path.with_suffix(SEEK_SUFFIX)
+    size = path.stat().st_size
+    with suppress(OSError, msgspec.MsgspecError):
+        known = msgspec.json.decode(beside.read_bytes(), type=Seek)
+        if known.size == size:
+            return known
+    made = Seek(size, "", "", {})
+    times: list[str] = []
+    for offset, line in _lines(path):
+        with suppress(record.Broken):
+            facts = record.read_record(line)
+            times.append(facts["at"])
+            session = facts.get("session")
+            if isinstance(session, str):
+                made.sessions.setdefault(session, []).append(offset)
+    made = Seek(size, min(times, default=""), max(times, default=""), made.sessions)
+    with suppress(OSError):  # a folder that may only be read
+        replace_file(beside, msgspec.json.encode(made))
+    return made
+
+
+def _changed(path: Path) -> str:
+    """A time after which the segment was not written to."""
+    with suppress(OSError):
+        return timestamp(path.stat().st_mtime_ns // 1_000_000 + COARSE)
+    return ""

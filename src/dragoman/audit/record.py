@@ -1,0 +1,79 @@
+"""The format of the audit: one JSON object per line, each with the hash of the line before. No IO.
+
+    {"n":17,"at":"2026-11-18T03:31:02.123Z","kind":"decision",…,"prev":"9f3c…"}
+
+`prev` is the SHA-256 of the line before as it was written, without its line feed; the first line has zeros. A line of
+the kind `head` is signed: its last member, `sig`, is over all bytes before `,"sig"` and a closing brace.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+VERSION = 1
+BEGINNING = "0" * 64
+"""`prev` of a chain's first line."""
+OURS = frozenset({"n", "at", "kind", "prev", "sig"})
+"""Members that every record has; facts have other names."""
+
+_encode = msgspec.json.Encoder().encode
+_SIGNATURE = re.compile(rb',"sig":"([A-Za-z0-9+/=]{88})"\}\Z')
+
+
+class Broken(Exception):
+    """A line that is no record."""
+
+
+def digest(line: bytes) -> str:
+    """The hash of a line, given without its line feed."""
+    return sha256(line).hexdigest()
+
+
+def make_line(n: int, at: str, kind: str, facts: dict[str, Any], prev: str) -> bytes:
+    """A record, without a line feed."""
+    return _encode({"n": n, "at": at, "kind": kind, **facts, "prev": prev})
+
+
+def signed(line: bytes, signature: bytes) -> bytes:
+    """A line with its signature as last member."""
+    return line[:-1] + b',"sig":"' + base64.b64encode(signature) + b'"}'
+
+
+def split_signature(line: bytes) -> tuple[bytes, bytes] | None:
+    """The line as it was signed, and the signature; None if it has none."""
+    found = _SIGNATURE.search(line)
+    if found is None:
+        return None
+    return line[: found.start()] + b"}", base64.b64decode(found[1])
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The members of a record that make the chain; the rest is not read."""
+
+    n: int
+    at: str
+    kind: str
+    prev: str
+
+
+_head = msgspec.json.Decoder(Head)
+_whole = msgspec.json.Decoder(dict[str, Any])
+
+
+def read_head(line: bytes) -> Head:
+    try:
+        return _head.decode(line)
+    except msgspec.MsgspecError as error:
+        raise Broken(str(error)) from error
+
+
+def read_record(line: bytes) -> dict[str, Any]:
+    try:
+        return _whole.decode(line)
+    except msgspec.MsgspecError as error:
+        raise Broken(str(error)) from error

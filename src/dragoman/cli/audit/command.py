@@ -1,0 +1,238 @@
+"""`dragoman audit`: what agents did, who allowed it, and the proof."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dragoman.audit.read import Query, forget_places, latest, query, show
+from dragoman.cli.audit.show import CSV, cells, print_record, print_records
+from dragoman.cli.audit.times import Moment
+from dragoman.cli.commands import SETTINGS
+from dragoman.cli.entry import complain
+from dragoman.cli.settings import load_settings
+from dragoman.config.model import Config
+
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+FOLLOW_EVERY = 0.5
+"""Seconds between two looks of `tail --follow`."""
+MOST = 10_000
+"""Records that `query` prints as a table."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+@click.group(context_settings=SETTINGS)
+def audit() -> None:
+    """Show what agents did and who allowed it, and prove that the record was not changed."""
+
+
+def _filters(command: Command) -> Command:
+    for option in (
+        click.option("--unmediated", is_flag=True, help="Only calls that ran without a decision."),
+        click.option("--until", type=Moment(), help="Only before this time."),
+        click.option("--since", type=Moment(), help="Only since: 30m, 2h, 7d, today, a date."),
+        click.option("--kind", help="Only records of this kind, such as decision."),
+        click.option("--by", help="Only by this person or rule."),
+        click.option("--decision", type=click.Choice(["allow", "deny", "ask"]), help="Only this decision."),
+        click.option("--tool", help="Only this tool."),
+        click.option("--agent", help="Only this agent."),
+        click.option("--session", help="Only this session."),
+    ):
+        command = option(command)
+    return command
+
+
+@audit.command()
+@click.option("-n", "count", default=20, type=click.IntRange(1, 10_000), show_default=True, help="Records.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on.")
+@_filters
+@AS_JSON
+def tail(count: int, follow: bool, as_json: bool, **filters: Any) -> None:
+    """Show the latest records."""
+    folder, asked = _folder(), _query(filters)
+    found = latest(folder, count, asked)
+    _print(found, as_json)
+    seen = {each["id"] for each in found}
+    since = max((each["at"] for each in found), default="")
+    while follow:
+        time.sleep(FOLLOW_EVERY)
+        more = [
+            each for each in latest(folder, 1000, asked) if each["id"] not in seen and each["at"] >= since
+        ]
+        for each in more:
+            _print([each], as_json, header=False)
+        seen.update(each["id"] for each in more)
+
+
+@audit.command("query")
+@_filters
+@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="Most records.")
+@AS_JSON
+def find(limit: int, as_json: bool, **filters: Any) -> None:
+    """Find records, the oldest first; all options that are given have to hold."""
+    found: list[dict[str, Any]] = []
+    for each in query(_folder(), _query(filters)):
+        if len(found) == limit:
+            complain(f"there are more than {limit}: --limit shows more, --since and other options fewer")
+            break
+        found.append(each)
+    _print(found, as_json)
+
+
+@audit.command("show")
+@click.argument("id")
+@AS_JSON
+@click.pass_context
+def show_one(ctx: click.Context, id: str, as_json: bool) -> None:
+    """Show one record in full, by its ID as `--json` prints it (CHAIN:NUMBER)."""
+    found = show(_folder(), id)
+    if found is None:
+        complain(f'there is no record "{id}"; `dragoman audit query --json` prints ids')
+        ctx.exit(1)
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        print_record(found)
+
+
+@audit.command()
+@click.option("--format", "form", type=click.Choice(["ndjson", "csv"]), default="ndjson", show_default=True)
+@_filters
+def export(form: str, **filters: Any) -> None:
+    """Print all matching records to stdout, as NDJSON or CSV."""
+    records = query(_folder(), _query(filters))
+    if form == "ndjson":
+        for each in records:
+            sys.stdout.write(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n")
+        return
+    table = csv.writer(sys.stdout)
+    table.writerow(CSV)
+    for each in records:
+        table.writerow([_harmless(cell) for cell in cells(each)])
+
+
+@audit.command()
+@click.option(
+    "--anchor",
+    "anchors",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of heads from elsewhere; the configured file: anchors are read anyway.",
+)
+@click.option("--key", "keys", multiple=True, help="Fingerprint of the only key that counts.")
+@AS_JSON
+@click.pass_context
+def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...], as_json: bool) -> None:
+    """Check that nothing was changed, and say what is proved up to when; exit code 1 if something was."""
+    from dragoman.audit.verify import verify as check
+
+    folder, config = _settings()
+    forget_places(folder)
+    with _Progress() as progress:
+        report = check(folder, _heads(anchors, config), trusted=keys, progress=progress)
+    if as_json:
+        click.echo(json.dumps(report.facts(), indent=2, ensure_ascii=False))
+        ctx.exit(0 if report.consistent else 1)
+    for problem in report.problems:
+        click.echo(f"{problem.chain}:{problem.record}: {problem.text}")
+    for note in report.notes:
+        click.echo(f"note: {note}")
+    chains = len(report.chains)
+    what = f"{report.records} record{'s' * (report.records != 1)} in {chains} chain{'s' * (chains != 1)}"
+    if not report.consistent:
+        click.echo(f"{what}: NOT CONSISTENT. The records named above were changed, removed or cut off.")
+        ctx.exit(1)
+    signed = sum(chain.signed >= chain.last for chain in report.chains)
+    click.echo(f"{what}: consistent here; {signed} of {chains} signed to the end.")
+    if report.anchored_up_to is not None:
+        click.echo(f"Anchored elsewhere up to {report.anchored_up_to}: nothing before was changed since.")
+    else:
+        click.echo(
+            "Not anchored elsewhere: who has the key and may write here could have written it anew "
+            "(`audit.anchors` keeps signed heads elsewhere)."
+        )
+
+
+@audit.command()
+@click.option("--new", is_flag=True, help="Make a new key; the old public key stays for old records.")
+@AS_JSON
+@click.pass_context
+def key(ctx: click.Context, new: bool, as_json: bool) -> None:
+    """Show the public key and its fingerprint, to be written down elsewhere."""
+    from dragoman.audit.keys import KeyProblem, fingerprint, load_key, replace_key
+
+    folder = _folder()
+    try:
+        made = replace_key(folder) if new else load_key(folder)
+    except (KeyProblem, OSError) as error:
+        complain(str(error))
+        ctx.exit(1)
+    facts = {"fingerprint": fingerprint(made.public), "public": made.public}
+    if as_json:
+        click.echo(json.dumps(facts))
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name}: {value}")
+
+
+def _settings() -> tuple[Path, Config]:
+    paths, loaded = load_settings(quiet=True)
+    return paths.state_dir / "audit", loaded.config
+
+
+def _folder() -> Path:
+    return _settings()[0]
+
+
+def _query(filters: dict[str, Any]) -> Query:
+    return Query(**{name: value for name, value in filters.items() if value is not None})
+
+
+def _heads(given: tuple[Path, ...], config: Config) -> Iterator[bytes]:
+    from dragoman.audit.anchors import read_anchor
+
+    configured = [Path(place[5:]) for place in config.audit.anchors if place.startswith("file:")]
+    for path in dict.fromkeys([*given, *configured]):
+        if path.exists():
+            yield from read_anchor(path)
+        else:
+            complain(f"the anchor {path} is not there: it proves nothing")
+
+
+def _print(found: list[dict[str, Any]], as_json: bool, *, header: bool = True) -> None:
+    if as_json:
+        for each in found:
+            click.echo(json.dumps(each, ensure_ascii=False))
+    elif found:
+        print_records(found, header=header)
+    elif header:
+        click.echo("There are no such records.")
+
+
+def _harmless(cell: str) -> str:
+    """A cell that a spreadsheet does not take for a formula."""
+    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+
+
+class _Progress:
+    """Counts records on stderr while it is a terminal."""
+
+    def __enter__(self) -> Callable[[int], None]:
+        self._terminal = sys.stderr is not None and sys.stderr.isatty()
+        return self._print
+
+    def _print(self, records: int) -> None:
+        if self._terminal:
+            click.echo(f"\r{records:,} records checked", nl=False, err=True)
+
+    def __exit__(self, *_: object) -> None:
+        if self._terminal:
+            click.echo("\r" + " " * 40 + "\r", nl=False, err=True)

@@ -1,0 +1,65 @@
+"""The interface to the audit: one record of what agents did and who allowed it, which outlives sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Audit(Protocol):
+    folder: Path | None
+    """Where it is kept, for readers; None if it is not."""
+    content: bool
+    """Whether texts of prompts, and what tools were given and returned, are recorded too."""
+
+    def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
+        """Record what happens next; whether it may: the record is as safe as a journal event. Else `wait`.
+
+        `secrets` are not recorded.
+        """
+
+    def wait(
+        self,
+        kind: str,
+        facts: dict[str, Any],
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+        secrets: Iterable[str] = (),
+    ) -> None:
+        """Call `then` when the record can be written, or `refuse` with the reason if it cannot for long."""
+
+    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
+        """Record what has happened already; a failure is logged, and told by the next record."""
+
+    def give_up(self, session: str, reason: str) -> None:
+        """Refuse at once what waits for a session: its turn was cancelled, or it ends."""
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Replace these values in all records from now on."""
+
+
+class NoAudit:
+    """Implements `Audit` where none is kept."""
+
+    folder: Path | None = None
+    content = False
+
+    def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
+        return True
+
+    def wait(
+        self,
+        kind: str,
+        facts: dict[str, Any],
+        then: Callable[[], None],
+        refuse: Callable[[str], None],
+        secrets: Iterable[str] = (),
+    ) -> None:
+        then()
+
+    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None: ...
+
+    def give_up(self, session: str, reason: str) -> None: ...
+
+    def hide(self, values: Iterable[str]) -> None: ...

@@ -1,0 +1,160 @@
+"""What the audit is told about a session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.ports.audit import Audit
+
+if TYPE_CHECKING:
+    from dragoman.gateway.session.open_tools import OpenTools
+    from dragoman.gateway.session.policy.verdict import Verdict
+    from dragoman.policy.decide import Policy
+
+LONGEST = 200
+"""Characters of a title."""
+_ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*=)(\"[^\"]*\"|'[^']*'|[^\s;&|]+)")
+
+
+class HasAudit(Protocol):
+    @property
+    def audit(self) -> Audit: ...
+
+
+class Audited(Protocol):
+    """The part of a session that is looked at here."""
+
+    id: str
+    agent_name: str
+    cwd: str
+    tools: OpenTools
+
+    @property
+    def gateway(self) -> HasAudit: ...
+
+    @property
+    def turn(self) -> object: ...
+
+    @property
+    def follows(self) -> bool: ...
+
+
+def see_tool(session: Audited, tool: JsonObject) -> None:
+    """Track a tool call, and record that it began or ended, unless it is of a replay."""
+    for change in session.tools.see(tool):
+        if session.turn is not None and change == "begun":
+            _tool(session, "tool_begun", tool, _named(session.tools.filled(tool)))
+        elif session.turn is not None:
+            tool_ended(session, tool)
+
+
+def tool_ended(session: Audited, tool: JsonObject) -> None:
+    """A tool call ended, or was closed with its turn."""
+    _tool(session, "tool_ended", tool, {"status": tool.get("status")})
+
+
+def decided(
+    session: Audited,
+    verdict: Verdict,
+    policy: Policy,
+    call: object,
+    then: Callable[[], None],
+    refuse: Callable[[str], None],
+) -> None:
+    """Call `then` once a decision by rules is recorded; `refuse` with the reason if it cannot be."""
+    audit, secrets = session.gateway.audit, _secrets(verdict)
+    facts = _decision(session, verdict, policy, call)
+    if audit.stored("decision", facts, secrets):
+        then()
+    else:
+        audit.wait("decision", facts, then, refuse, secrets)
+
+
+def asked(session: Audited, verdict: Verdict | None, policy: Policy, call: object) -> None:
+    """A person is asked about an act."""
+    if verdict is not None:
+        session.gateway.audit.record("decision", _decision(session, verdict, policy, call), _secrets(verdict))
+
+
+def answered(session: Audited, call: object, facts: JsonObject) -> bool:
+    """Record the answer of a person, or what stands in for it; False if it has to wait until it can be recorded."""
+    if session.follows:  # the owner records it
+        return True
+    told = _answer(session, call, facts)
+    if facts["by"] != "user" and not facts.get("identity"):  # it allows nothing
+        session.gateway.audit.record("answer", told)
+        return True
+    return session.gateway.audit.stored("answer", told)
+
+
+def wait_to_answer(
+    session: Audited, call: object, facts: JsonObject, then: Callable[[], None], refuse: Callable[[str], None]
+) -> None:
+    session.gateway.audit.wait("answer", _answer(session, call, facts), then, refuse)
+
+
+def _answer(session: Audited, call: object, facts: JsonObject) -> dict[str, Any]:
+    return {"session": session.id, "agent": session.agent_name, "call": call, **facts}
+
+
+def _decision(session: Audited, verdict: Verdict, policy: Policy, call: object) -> dict[str, Any]:
+    from dragoman.policy.recorded import recorded
+
+    facts: dict[str, Any] = {
+        "session": session.id,
+        "agent": session.agent_name,
+        "call": call,
+        "tool": verdict.act.get("tool"),
+        "decision": verdict.decision,
+        "by": verdict.rule,
+        "why": verdict.why,
+        "policy": policy.digest,
+        "act": recorded(verdict.subject) if verdict.subject is not None else verdict.act,
+    }
+    if (text := policy.text_of(verdict.rule)) is not None:
+        facts["rule"] = text
+    return facts
+
+
+def _secrets(verdict: Verdict) -> list[str]:
+    from dragoman.policy.recorded import secrets_of
+
+    return secrets_of(verdict.subject) if verdict.subject is not None else []
+
+
+def unmediated(session: Audited, tool: JsonObject) -> None:
+    """A tool call ran without a decision."""
+    if session.turn is not None:
+        _tool(session, "unmediated", tool, _named(session.tools.filled(tool)))
+
+
+def session_began(session: Audited, by: str, forked_from: str | None) -> None:
+    facts: dict[str, Any] = {"cwd": session.cwd, "by": by}
+    if forked_from is not None:
+        facts["forkedFrom"] = forked_from
+    _record(session, "session_begun", facts)
+
+
+def _tool(session: Audited, kind: str, tool: JsonObject, facts: dict[str, Any]) -> None:
+    if session.follows:  # the owner records it
+        return
+    if session.gateway.audit.content:
+        facts |= {name: tool[name] for name in ("rawInput", "rawOutput") if name in tool}
+    _record(session, kind, {"call": tool.get("toolCallId"), **facts})
+
+
+def _record(session: Audited, kind: str, facts: dict[str, Any]) -> None:
+    session.gateway.audit.record(kind, {"session": session.id, "agent": session.agent_name, **facts})
+
+
+def _named(tool: JsonObject) -> dict[str, Any]:
+    """Name, kind and title of a call; values of variables in the title are not recorded."""
+    title = tool.get("title")
+    name = as_object(tool.get("_meta")).get("toolName") or tool.get("name")
+    facts = {"tool": name, "toolKind": tool.get("kind")}
+    if isinstance(title, str):
+        facts["title"] = _ASSIGNED.sub(r"\1***", title)[:LONGEST]
+    return {key: value for key, value in facts.items() if isinstance(value, str)}

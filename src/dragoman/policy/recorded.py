@@ -1,0 +1,61 @@
+"""An act as it is recorded: with all that rules are matched against, so that other rules can be tried on it later."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any
+
+import msgspec
+
+from dragoman.policy.act import Act, Command, PathFact
+
+HIDDEN = "***"
+"""Stands for the values of variables before a command, which may be secrets; rules look at their names alone."""
+_NAMES = {"promptedBy": "prompted_by", "labelOnly": "label_only"}
+_WHOLE = ("commands", "wrappers", "paths")
+
+
+def recorded(act: Act) -> dict[str, Any]:
+    """As `Act.facts`, with commands and their paths whole; what is as usual is left out of a command."""
+    facts = act.facts()
+    facts.update({name: [_told(each) for each in getattr(act, name)] for name in _WHOLE})
+    facts["hosts"] = list(act.hosts)
+    for command in (*facts["commands"], *facts["wrappers"]):
+        if "env" in command:
+            command["env"] = dict.fromkeys(command["env"], HIDDEN)
+    return facts
+
+
+def secrets_of(act: Act) -> list[str]:
+    """The values of variables before commands, which must not be recorded elsewhere either."""
+    return [value for command in (*act.commands, *act.wrappers) for value in command.env.values()]
+
+
+def act_of(facts: dict[str, Any]) -> Act:
+    """The act that was recorded. Raises `ValueError` for what is none."""
+    told = {_NAMES.get(name, name): value for name, value in facts.items()}
+    known = {field.name for field in fields(Act)}
+    try:
+        return msgspec.convert({name: told[name] for name in told if name in known}, Act)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+
+
+def _told(value: Command | PathFact) -> dict[str, Any]:
+    return {
+        field.name: _plain(found)
+        for field in fields(value)
+        if (found := getattr(value, field.name)) != _default(field)
+    }
+
+
+def _default(field: Any) -> object:
+    if field.default is not MISSING:
+        return field.default
+    return field.default_factory() if field.default_factory is not MISSING else MISSING
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return _told(value)  # type: ignore[arg-type]
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value

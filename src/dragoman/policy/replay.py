@@ -1,0 +1,88 @@
+"""Runs rules over the acts of the past and tells what would have been decided otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from dragoman.policy.act import Act
+from dragoman.policy.decide import Policy
+from dragoman.policy.recorded import act_of
+
+EXAMPLES = 3
+"""Acts shown of each group."""
+
+
+@dataclass(slots=True)
+class Change:
+    """Acts that were decided in one way and would be in another, by the same rule."""
+
+    was: str
+    now: str
+    rule: str
+    count: int = 0
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "was": self.was,
+            "now": self.now,
+            "rule": self.rule,
+            "count": self.count,
+            "examples": self.examples,
+        }
+
+
+@dataclass(slots=True)
+class Replay:
+    acts: int = 0
+    unreadable: int = 0
+    changes: dict[tuple[str, str, str], Change] = field(default_factory=dict)
+
+    def facts(self) -> dict[str, Any]:
+        changes = sorted(self.changes.values(), key=lambda change: -change.count)
+        return {
+            "acts": self.acts,
+            "unreadable": self.unreadable,
+            "changed": sum(change.count for change in changes),
+            "changes": [change.facts() for change in changes],
+        }
+
+
+def replay(policy: Policy, records: Iterable[dict[str, Any]]) -> Replay:
+    """Decide again about each recorded act; acts that are the same are decided once."""
+    found = Replay()
+    decided: dict[bytes, tuple[str, str]] = {}
+    for record in records:
+        try:
+            act = act_of(record["act"])
+        except (ValueError, KeyError, TypeError):
+            found.unreadable += 1
+            continue
+        found.acts += 1
+        key = _without_session(act)
+        if key not in decided:
+            verdict = policy.decide(act)
+            decided[key] = (verdict.decision, verdict.rule)
+        now, rule = decided[key]
+        was = str(record.get("decision"))
+        if was != now:
+            change = found.changes.setdefault((was, now, rule), Change(was, now, rule))
+            change.count += 1
+            if len(change.examples) < EXAMPLES:
+                change.examples.append({"id": record.get("id"), "about": about(act)})
+    return found
+
+
+def about(act: Act) -> str:
+    """An act in one line: its commands, else its paths, hosts or tool."""
+    told = [" ".join(command.words) for command in act.commands]
+    told = told or [f"{path.access} {path.path}" for path in act.paths] or list(act.hosts)
+    return "; ".join(told) or act.tool or act.kind
+
+
+def _without_session(act: Act) -> bytes:
+    return msgspec.json.encode({**msgspec.to_builtins(act), "session": ""})

@@ -1,0 +1,97 @@
+"""`dragoman audit` and `dragoman policy replay` on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman.audit.chain import Chain
+from dragoman.cli.commands import root
+from dragoman.policy.load import act_of_command
+from dragoman.policy.recorded import recorded
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
+    chain = Chain(tmp_path / "audit")
+    for line, decision in (("git status", "ask"), ("date", "deny"), ("git push", "ask")):
+        act = recorded(act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path)))
+        facts = {"session": "dgm_a", "agent": "claude", "decision": decision, "by": "default", "act": act}
+        chain.append("decision", facts)
+    chain.append("unmediated", {"session": "dgm_b", "agent": "codex", "title": "=HYPERLINK(x)"})
+    chain.close()
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(root, list(arguments))
+
+
+def lines(result: Result) -> list[dict[str, object]]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_query_and_tail(home: Path) -> None:
+    assert len(lines(run("audit", "query", "--session", "dgm_a", "--json"))) == 3
+    assert len(lines(run("audit", "query", "--since", "1h", "--decision", "deny", "--json"))) == 1
+    (one,) = lines(run("audit", "tail", "--unmediated", "--json"))
+    assert one["agent"] == "codex"
+    shown = run("audit", "tail", "-n", "2").stdout
+    assert "unmediated" in shown and "=HYPERLINK(x)" in shown and "git status" not in shown
+
+
+def test_one_record(home: Path) -> None:
+    first = lines(run("audit", "query", "--json"))[1]
+    assert lines(run("audit", "show", str(first["id"]), "--json")) == [first]
+    missing = run("audit", "show", "20200101-aaaaaaaa:9")
+    assert missing.exit_code == 1 and "there is no record" in missing.output
+
+
+def test_an_export_holds_no_formula(home: Path) -> None:
+    table = list(csv.reader(io.StringIO(run("audit", "export", "--format", "csv").stdout)))
+    assert table[0][:3] == ["id", "at", "kind"]
+    assert "'=HYPERLINK(x)" in [row[-1] for row in table]
+    assert len(run("audit", "export").stdout.splitlines()) == 5
+
+
+def test_verify_says_what_is_proved(home: Path, tmp_path: Path) -> None:
+    good = run("audit", "verify")
+    assert good.exit_code == 0 and "consistent here" in good.output and "Not anchored" in good.output
+    (segment,) = (home / "audit").glob("*/*.ndjson")
+    segment.write_bytes(segment.read_bytes().replace(b'"deny"', b'"allow"'))
+    bad = run("audit", "verify")
+    assert bad.exit_code == 1 and "NOT CONSISTENT" in bad.output and "changed after" in bad.output
+    assert json.loads(run("audit", "verify", "--json").stdout)["consistent"] is False
+
+
+def test_key(home: Path) -> None:
+    before = json.loads(run("audit", "key", "--json").stdout)
+    after = json.loads(run("audit", "key", "--new", "--json").stdout)
+    assert before["fingerprint"] != after["fingerprint"]
+    assert run("audit", "verify").exit_code == 0
+
+
+def test_a_time_that_is_none_is_told(home: Path) -> None:
+    wrong = run("audit", "query", "--since", "soon")
+    assert wrong.exit_code == 2 and '"soon" is no time' in wrong.output
+
+
+def test_rules_are_tried_on_the_past(home: Path, tmp_path: Path) -> None:
+    draft = tmp_path / "draft.toml"
+    draft.write_text('[[policy.rules]]\nname = "git"\ndecision = "allow"\ncommand = [["git", "status"]]\n')
+    found = json.loads(run("policy", "replay", "--rules", str(draft), "--json").stdout)
+    assert found["acts"] == 3
+    changes = {(each["was"], each["now"]): each["count"] for each in found["changes"]}
+    assert changes == {("ask", "allow"): 1, ("deny", "ask"): 1}
+    shown = run("policy", "replay", "--rules", str(draft)).stdout
+    assert "git status" in shown and "2 would be decided otherwise" in shown
+    draft.write_text("[[policy.rules]]\ndecision = 7\n")
+    broken = run("policy", "replay", "--rules", str(draft))
+    assert broken.exit_code != 0

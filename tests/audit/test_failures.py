@@ -1,0 +1,155 @@
+"""What happens while the audit cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.audit import gateway_audit
+from dragoman.audit.gateway_audit import GatewayAudit
+from dragoman.audit.keys import KeyProblem, load_key
+from dragoman.audit.log import AuditLog
+from dragoman.audit.read import Query, query
+from dragoman.audit.verify import verify
+from dragoman.config.audit_model import AuditConfig
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway_audit, "RETRY", 0.01)
+
+
+@asynccontextmanager
+async def audit(folder: Path, patience: float = 30, **settings: Any) -> AsyncIterator[GatewayAudit]:
+    log = AuditLog(folder, AuditConfig(**settings))
+    made = GatewayAudit(log, AuditConfig(**settings), patience)
+    yield made
+    made.close()
+    log.close()
+
+
+class Asked:
+    """What came of something that had to be recorded first."""
+
+    def __init__(self) -> None:
+        self.done = asyncio.Event()
+        self.outcome = ""
+
+    def then(self) -> None:
+        self.outcome = "done"
+        self.done.set()
+
+    def refuse(self, reason: str) -> None:
+        self.outcome = reason
+        self.done.set()
+
+
+def ask(audit: GatewayAudit, session: str = "dgm_a") -> Asked:
+    asked = Asked()
+    facts = {"session": session}
+    if audit.stored("decision", facts):
+        asked.then()
+    else:
+        audit.wait("decision", facts, asked.then, asked.refuse)
+    return asked
+
+
+async def test_it_goes_on_when_the_audit_can_be_written_again(tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder) as made:
+        first, second = ask(made), ask(made, "dgm_b")
+        assert first.outcome == ""
+        folder.unlink()
+        async with asyncio.timeout(10):
+            await first.done.wait()
+            await second.done.wait()
+        assert (first.outcome, second.outcome) == ("done", "done")
+        assert ask(made).outcome == "done"
+    sessions = [each.get("session") for each in query(folder, Query(kind="decision"))]
+    assert sessions == ["dgm_a", "dgm_b", "dgm_a"]
+    assert verify(folder).consistent
+    (gap,) = query(folder, Query(kind="gap"))
+    assert gap["missing"] >= 1
+
+
+async def test_it_is_refused_with_the_reason_after_a_while(tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder, 0.05) as made:
+        asked = ask(made)
+        async with asyncio.timeout(10):
+            await asked.done.wait()
+        assert "could not be recorded" in asked.outcome and str(folder) in asked.outcome
+        folder.unlink()
+
+
+async def test_a_cancelled_turn_does_not_wait(tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder) as made:
+        mine, other = ask(made), ask(made, "dgm_b")
+        made.give_up("dgm_a", "cancelled")
+        assert (mine.outcome, other.outcome) == ("cancelled", "")
+        folder.unlink()
+
+
+async def test_no_more_wait_than_a_thousand(tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder) as made:
+        asked = [ask(made) for _ in range(gateway_audit.MOST_WAITING + 1)]
+        assert asked[-1].outcome != "" and asked[0].outcome == ""
+        folder.unlink()
+
+
+async def test_a_warning_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder, on_failure="warn") as made:
+        assert ask(made).outcome == "done"
+        assert "the audit cannot be written" in caplog.text
+        folder.unlink()
+
+
+async def test_secrets_are_not_recorded(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, AuditConfig(), ["hunter2-token"])
+    log.record("decision", {"title": "curl -H hunter2-token x", "n_": 1}, ["prefix-value"])
+    log.record("decision", {"title": ["a", {"b": "prefix-value"}]}, ["prefix-value"])
+    log.hide(["later-secret"])
+    log.record("decision", {"title": "later-secret"})
+    log.close()
+    text = b"".join(path.read_bytes() for path in tmp_path.rglob("*.ndjson"))
+    for secret in (b"hunter2-token", b"prefix-value", b"later-secret"):
+        assert secret not in text
+    assert text.count(b"***") == 3
+    assert verify(tmp_path).consistent
+
+
+def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
+    load_key(tmp_path)
+    (tmp_path / "key").chmod(0o644)
+    with pytest.raises(KeyProblem, match="chmod 600"):
+        load_key(tmp_path)
+
+
+def test_a_key_that_is_gone_is_told(tmp_path: Path) -> None:
+    load_key(tmp_path)
+    (tmp_path / "key").unlink()
+    with pytest.raises(KeyProblem, match="audit key --new"):
+        load_key(tmp_path)
+
+
+def test_records_go_on_without_a_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = AuditLog(tmp_path, AuditConfig())
+    log.record("decision", {})
+    log.sign()
+    (tmp_path / "key").unlink()
+    log.record("decision", {})
+    log.close()
+    assert len(list(query(tmp_path, Query(kind="decision")))) == 2

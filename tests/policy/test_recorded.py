@@ -1,0 +1,87 @@
+"""Acts are recorded so that other rules can be tried on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.config.model import PolicyConfig, PolicyRule
+from dragoman.policy.act import Act, PathFact, Tool
+from dragoman.policy.decide import policy_of
+from dragoman.policy.load import act_of_command
+from dragoman.policy.recorded import HIDDEN, act_of, recorded, secrets_of
+from dragoman.policy.replay import replay
+
+LINES = [
+    "git status",
+    "cd src && make test > out.txt 2>&1",
+    "timeout 5 curl https://example.org/x -o /tmp/y",
+    "for f in *.py; do python -m $f; done",
+    "sed -i s/a/b/ notes.txt; ./git push",
+    "echo $(cat secrets)",
+    "cat ~/.ssh/id_rsa",
+]
+RULES = PolicyConfig(
+    rules=[
+        PolicyRule(decision="allow", command=[["git", ["status", "diff"]], ["make", "test"], ["cd"]]),
+        PolicyRule(decision="deny", command=[["curl"]]),
+        PolicyRule(decision="deny", access="write", outside_workspace=True),
+        PolicyRule(decision="ask", paths=["~/.ssh/**"]),
+    ]
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_recorded_act_is_decided_as_the_act_itself(line: str, tmp_path: Path) -> None:
+    act = act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path))
+    read = act_of(json.loads(json.dumps(recorded(act))))
+    assert read == act
+    policy = policy_of(RULES)
+    assert policy.decide(read).facts() == policy.decide(act).facts()
+
+
+def test_other_acts() -> None:
+    act = Act(
+        agent="claude",
+        session="dgm_x",
+        kind="edit",
+        paths=(PathFact("/etc/passwd", "write", True),),
+        hosts=("example.org",),
+        mcp=Tool("files", "read"),
+        boxed=True,
+        label_only=True,
+        opaque="why",
+    )
+    assert act_of(json.loads(json.dumps(recorded(act)))) == act
+
+
+def test_values_of_variables_are_not_recorded(tmp_path: Path) -> None:
+    act = act_of_command("API_KEY=hunter2 CI=1 npm test", cwd=str(tmp_path), workspace=str(tmp_path))
+    assert "hunter2" not in json.dumps(recorded(act))
+    assert recorded(act)["commands"][0]["env"] == {"API_KEY": HIDDEN, "CI": HIDDEN}
+    assert "hunter2" in secrets_of(act)
+
+
+@pytest.mark.parametrize("facts", [{"commands": 7}, {"paths": [{"path": 1}]}, {"kind": None}])
+def test_what_is_no_act_is_told(facts: dict[str, object]) -> None:
+    with pytest.raises(ValueError):
+        act_of(facts)
+
+
+def test_rules_are_tried_on_the_past(tmp_path: Path) -> None:
+    where = {"cwd": str(tmp_path), "workspace": str(tmp_path)}
+    past = [
+        {"id": f"c:{number}", "decision": was, "act": recorded(act_of_command(line, **where))}
+        for number, (line, was) in enumerate(
+            [("git status", "ask"), ("git status", "ask"), ("curl x.example", "allow"), ("git diff", "allow")]
+        )
+    ]
+    found = replay(policy_of(RULES), [*past, {"id": "c:9", "decision": "ask"}]).facts()
+    assert (found["acts"], found["unreadable"], found["changed"]) == (4, 1, 3)
+    assert [(each["was"], each["now"], each["count"]) for each in found["changes"]] == [
+        ("ask", "allow", 2),
+        ("allow", "deny", 1),
+    ]
+    assert found["changes"][0]["examples"][0] == {"id": "c:0", "about": "git status"}
