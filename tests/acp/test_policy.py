@@ -156,3 +156,16 @@ async def test_without_rules_our_own_places_are_denied_and_the_rest_is_asked(
     running = client.start_prompt(session, "permission")
     client.reply(await client.next_message(is_request("session/request_permission")), REJECT)
     assert (await running).report("permission") == {"result": REJECT}
+
+
+@pytest.mark.rule("G-100")
+async def test_no_rule_chooses_among_several_answers(outcome: Outcome) -> None:
+    """Claude Code's AskUserQuestion comes as a permission request with an `allow_once` option for each answer."""
+    answers = [
+        {"optionId": "answer_0", "name": "Postgres", "kind": "allow_once"},
+        {"optionId": "answer_1", "name": "MySQL", "kind": "allow_once"},
+        {"optionId": "decline", "name": "Do not answer", "kind": "reject_once"},
+    ]
+    line = {"kind": "execute", "rawInput": {"command": "git status"}}
+    assert await outcome(line, options=answers) == ASKED
+    assert await outcome(line, options=[answers[0], answers[2]]) != ASKED

@@ -127,6 +127,14 @@ class TestChooseOption:
         assert choose_option("allow", shared) is None
         assert choose_option("allow", [{"kind": "allow_once"}, {"kind": "allow_once", "optionId": 5}]) is None
 
+    @pytest.mark.parametrize("label", ["MySQL", "Always SQLite"])
+    def test_of_several_answers_none_is_chosen_but_the_refusal(self, label: str) -> None:
+        """Claude Code's AskUserQuestion: a rule permits, and does not know which answer is meant."""
+        answers = [option("allow_once", "answer_0"), {**option("allow_once", "answer_1"), "name": label}]
+        offered = [*answers, option("reject_once", "none")]
+        assert choose_option("allow", offered) is None
+        assert choose_option("deny", offered) == "none"
+
     def test_a_guessed_kind_may_deny_but_never_allow(self) -> None:
         """D-80."""
         params = {"options": [{"optionId": "allow", "title": "Yes"}, {"optionId": "deny", "title": "No"}]}

@@ -69,10 +69,11 @@ class SessionPolicy:
         known = self._session.tools.filled(tool)
         verdict = decide_unasked(self.rules, known, self.surroundings(known), self.remembered)
         default = (verdict.decision, verdict.rule) == ("allow", DEFAULT)
-        outcome: JsonObject = {"outcome": "selected", "optionId": choose_option("allow", options)}
+        option = choose_option("allow", options)
+        outcome: JsonObject = {"outcome": "selected", "optionId": option}
         if verdict.decision == "ask" and unasked == "rules":
             outcome = {"outcome": "cancelled"}
-        elif self._session.cancelling or not default:
+        elif self._session.cancelling or not default or option is None:
             return False
         own = {"by": verdict.rule, "decision": verdict.decision}
 

@@ -125,8 +125,14 @@ def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
 
 
 def choose_option(decision: Decision, options: object) -> str | None:
-    """The id of the offered option for a decision, found by its kind and never by its id; None if there is none."""
+    """The id of the offered option for a decision, found by its kind and never by its id; None if there is none.
+
+    Several options that allow once are answers to a question (Claude Code's AskUserQuestion): no rule knows which one
+    the person means.
+    """
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
+    if decision == "allow" and is_choice(offered):
+        return None
     ids = [option.get("optionId") for option in offered]
     for kind in _PREFERRED.get(decision, ()):
         for option in offered:
@@ -139,6 +145,11 @@ def choose_option(decision: Decision, options: object) -> str | None:
             if option.get("kind") == kind:
                 return told
     return None
+
+
+def is_choice(options: list[JsonObject]) -> bool:
+    """Whether the person is to choose among several answers, instead of to permit something."""
+    return len([option for option in options if option.get("kind") == "allow_once"]) > 1
 
 
 def once_only(options: object) -> object:
