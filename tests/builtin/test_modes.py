@@ -21,12 +21,12 @@ MakeBench = Callable[..., BuiltinSession]
 
 
 @pytest.fixture
-async def bench(workspace: Path, tmp_path: Path) -> AsyncIterator[MakeBench]:
+async def bench(workspace: Path) -> AsyncIterator[MakeBench]:
     custody = Custody()
     made: list[BuiltinSession] = []
 
     def make(**settings: Any) -> BuiltinSession:
-        made.append(BuiltinSession(workspace, custody, state=tmp_path / "allowed", **settings))
+        made.append(BuiltinSession(workspace, custody, **settings))
         return made[-1]
 
     yield make
@@ -81,16 +81,18 @@ async def test_the_box_has_the_workspace_and_nothing_else(
     assert not at.person.questions
 
 
-async def test_always_is_remembered_for_the_pattern_and_over_restarts(bench: MakeBench) -> None:
+async def test_always_is_remembered_for_the_pattern_and_ends_with_the_session(bench: MakeBench) -> None:
     first = bench(answer="allow_always")
     await first.use("run", command="echo one")
     await first.use("run", command="echo two")
     assert len(first.person.questions) == 1
     assert "begin with `echo`" in first.person.questions[0]["options"][1]["name"]
+    first.person.answer = "reject_once"
+    assert (await first.use("run", command="echo three")).status == "done"
+    assert (await first.use("run", command="echo three; rm -rf .")).status == "refused"
+    assert (await first.use("run", command="printf x")).status == "refused"
     later = bench(answer="reject_once")
-    assert (await later.use("run", command="echo three")).status == "done"
-    assert (await later.use("run", command="echo three; rm -rf .")).status == "refused"
-    assert (await later.use("run", command="printf x")).status == "refused"
+    assert (await later.use("run", command="echo three")).status == "refused"
 
 
 async def test_always_for_a_folder_covers_what_is_below(bench: MakeBench, workspace: Path) -> None:

@@ -51,7 +51,6 @@ class Session:
         id: str,
         facts: Facts,
         history: History,
-        always_allowed: AlwaysAllowed,
         around: Surroundings,
     ) -> None:
         self.id = id
@@ -62,7 +61,7 @@ class Session:
         self.model = facts.model
         self.title = facts.title
         self.history = history
-        self.always_allowed = always_allowed
+        self.always_allowed = AlwaysAllowed()
         self.workspace = Workspace(id, facts.cwd, facts.roots, around.client)
         kept = around.boxes / id if around.boxes is not None else None
         self.box = Box(self.workspace, kept, in_place=around.box_in_place)

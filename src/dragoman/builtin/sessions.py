@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agents.custody import Custody
-from dragoman.builtin.always_allowed import AlwaysAllowed
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Archive, Facts, History
 from dragoman.builtin.models.choice import ModelConfig, Models
@@ -44,7 +43,6 @@ class Sessions:
         """`folder` is where sessions are stored; None stores nothing."""
         self._around = around
         self._archive = Archive(folder / "sessions" if folder is not None else None)
-        self._allowed = folder / "allowed" if folder is not None else None
         self._live: dict[str, Session] = {}
 
     def new(self, cwd: str, roots: Sequence[str]) -> Session:
@@ -108,7 +106,7 @@ class Sessions:
         return self._around.models
 
     def _open(self, id: str, facts: Facts, history: History) -> Session:
-        session = Session(id, facts, history, AlwaysAllowed(self._allowed, facts.cwd), self._around)
+        session = Session(id, facts, history, self._around)
         self._live[id] = session
         return session
 

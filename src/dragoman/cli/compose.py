@@ -20,6 +20,7 @@ from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.agents.launcher import ProcessLauncher
+from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, load
@@ -103,6 +104,7 @@ async def gateway(
     store, trouble = await open_store(config, paths)
     followers = SocketFollowers(functools.partial(_followers_folder, paths))
     policies = _Policies(config, paths)
+    await convert_old_answers(config, paths)
     audit, close_audit = open_audit(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
@@ -312,7 +314,7 @@ async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | 
             log.error("%s", lost)
         store = await FileStore.open(paths.database, runtime, sync=config.sessions.sync)
         if store.has_old_sessions:
-            await asyncio.to_thread(convert_old_sessions, paths)
+            await asyncio.to_thread(convert_old_sessions, paths, complain)
         return store, None
     except (StoreError, ConfigError) as error:
         log.error("sessions are not saved: %s", error)
@@ -346,16 +348,6 @@ async def _log_unlisted(store: Store | None, ending: asyncio.Event) -> None:
         return
     if found:
         log.warning("%s", unlisted_notice(len(found)))
-
-
-def convert_old_sessions(paths: Paths) -> None:
-    """Convert the journals that older versions stored in the database to files; shows its progress on stderr."""
-    from dragoman.upkeep import conversion
-
-    try:
-        conversion.convert(paths.database, complain)
-    except StoreError as error:
-        log.error("sessions of an older version are not converted: %s", error)
 
 
 async def _open_for_reading(paths: Paths) -> Store | None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.agents.custody import Custody
-from dragoman.builtin.always_allowed import AlwaysAllowed
 from dragoman.builtin.client import Client
 from dragoman.builtin.history import Facts, History
 from dragoman.builtin.models.choice import ModelConfig, Models
@@ -58,13 +57,12 @@ class BuiltinSession:
         *,
         mode: str = "full",
         answer: str | None = "allow_once",
-        state: Path | None = None,
         **surroundings: Any,
     ) -> None:
         self.person = Person(answer)
         around = Surroundings(self.person, custody, Models(ModelConfig(), {}), **surroundings)
         facts = Facts(cwd=str(folder), roots=[str(folder)], mode=mode)
-        self.session = Session("bi_test", facts, History(None), AlwaysAllowed(state, str(folder)), around)
+        self.session = Session("bi_test", facts, History(None), around)
 
     async def use(self, tool: str, **arguments: Any) -> Outcome:
         return await self.session.toolbox.call(tool, arguments)

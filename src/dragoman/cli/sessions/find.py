@@ -77,9 +77,10 @@ async def reading(paths: Paths) -> AsyncIterator[FileStore]:
     from dragoman.upkeep import conversion
 
     if conversion.is_needed(paths.database):
-        from dragoman.cli.compose import convert_old_sessions
+        from dragoman.cli.conversion.older_versions import convert_old_sessions
+        from dragoman.cli.entry import complain
 
-        await asyncio.to_thread(convert_old_sessions, paths)
+        await asyncio.to_thread(convert_old_sessions, paths, complain)
     store = await FileStore.open(paths.database, paths.runtime_dir, mode="ro")
     try:
         yield store

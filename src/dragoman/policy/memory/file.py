@@ -174,10 +174,15 @@ def _facts(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def is_private(descriptor: int) -> bool:
+    """Whether only this user can have written an open file."""
+    facts = os.fstat(descriptor)
+    return facts.st_uid == os.geteuid() and not facts.st_mode & 0o022
+
+
 def _read(path: Path) -> list[Memory]:
     with path.open("rb") as file:
-        facts = os.fstat(file.fileno())
-        if facts.st_uid != os.geteuid() or facts.st_mode & 0o022:
+        if not is_private(file.fileno()):
             raise ValueError("others may write to it (`chmod 600`)")
         content = msgspec.json.decode(file.read(), type=_Content)
     if content.version != 1:

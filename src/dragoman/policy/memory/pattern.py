@@ -44,6 +44,7 @@ class Pattern(
     mcp: list[str] = []
     tool: list[str] = []
     kind: list[str] = []
+    agent: list[str] = []
     boxed: bool | None = None
     trust_label: bool = False
 
@@ -68,7 +69,8 @@ class Pattern(
         if not self.command:
             said += [f"reaching {host}" for host in self.hosts]
         said += [f"the tool {tool}" for tool in self.mcp]
-        return ", ".join(said) or "any " + " or ".join(self.kind or ["call"])
+        words = ", ".join(said) or "any " + " or ".join(self.kind or ["call"])
+        return f"{words} by {' or '.join(self.agent)}" if self.agent else words
 
     def text(self, root: str = "") -> str:
         """One line that a person can edit: `run pytest -q`, `run pytest *`, `write src/**`, `reach host`, `use a/b`."""
@@ -101,7 +103,7 @@ def words_of(patterns: Sequence[Pattern], root: str = "") -> str:
 
 def _pattern(part: Part, act: Act) -> Pattern | None:
     command = part.command
-    if not all(_is_plain(path) for path in part.paths) or not all(_is_name(host) for host in part.hosts):
+    if not all(_is_plain(path) for path in part.paths) or not all(is_name(host) for host in part.hosts):
         return None
     paths = list(dict.fromkeys(path.path for path in part.paths))
     access = _access(part.paths)
@@ -113,12 +115,12 @@ def _pattern(part: Part, act: Act) -> Pattern | None:
         hosts = list(part.hosts)
         return Pattern(command=[said], exact=True, paths=paths, access=access, hosts=hosts, boxed=boxed)
     if act.mcp is not None:
-        if act.label_only or not (_is_name(act.mcp.server) and _is_name(act.mcp.tool)):
+        if act.label_only or not (is_name(act.mcp.server) and is_name(act.mcp.tool)):
             return None
         return Pattern(mcp=[f"{act.mcp.server}/{act.mcp.tool}"], boxed=boxed)
     if not paths and not part.hosts:
         return None
-    if act.label_only and not _is_name(act.tool):
+    if act.label_only and not is_name(act.tool):
         return None
     return Pattern(
         paths=paths,
@@ -142,7 +144,8 @@ def _is_plain(path: PathFact) -> bool:
     return path.path.startswith("/") and not _GLOB.search(path.path)
 
 
-def _is_name(text: str) -> bool:
+def is_name(text: str) -> bool:
+    """Whether a text stands for itself as a glob."""
     return bool(text) and not _GLOB.search(text)
 
 

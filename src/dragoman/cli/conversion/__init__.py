@@ -1,0 +1,1 @@
+"""What older versions stored, converted at a start."""
