@@ -10,6 +10,7 @@ import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 
 from support.simulation.checks import check_all, surely_attached
 from support.simulation.client import Call, SimulatedClient
@@ -348,3 +349,15 @@ def test_a_load_from_another_process_that_a_delete_meets_has_its_history_or_fail
             assert load.answer is not None
 
     at_every_distance(run)
+
+
+def test_a_client_of_a_killed_process_is_cut_off_also_if_the_test_runs_in_an_empty_context() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.world.prompt(each.here, each.session, say=8)
+            each.turns(distance)
+            each.first.kill()
+            each.world.settle()
+            assert each.here.gone
+
+    at_every_distance(lambda distance: Context().run(run, distance))

@@ -136,7 +136,7 @@ class SimulatedLoop(BaseLoop):  # type: ignore[misc]
     def call_soon(
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context  # an empty one is false, too
         handle: asyncio.Handle = super().call_soon(
             self._unless_dead, context.get(PROCESS), callback, args, context=context
         )
@@ -147,7 +147,7 @@ class SimulatedLoop(BaseLoop):  # type: ignore[misc]
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        context = context or copy_context()
+        context = copy_context() if context is None else context
         handle: asyncio.TimerHandle = super().call_at(
             when, self._unless_dead, context.get(PROCESS), callback, args, context=context
         )
@@ -199,7 +199,7 @@ class SimulatedLoop(BaseLoop):  # type: ignore[misc]
     def create_task(
         self, coro: Any, *, name: str | None = None, context: Context | None = None
     ) -> asyncio.Task[Any]:
-        context = context or copy_context()
+        context = copy_context() if context is None else context
         task: asyncio.Task[Any] = super().create_task(coro, name=name, context=context)
         self._tasks_by_process.setdefault(context.get(PROCESS), WeakSet()).add(task)
         return task
