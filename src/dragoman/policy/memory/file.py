@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.policy.act import Act
+from dragoman.policy.memory.index import MemoryIndex
 from dragoman.policy.memory.memory import Memory
 from dragoman.policy.memory.pattern import NotRemembered
 from dragoman.policy.rules import Rule
@@ -48,7 +49,7 @@ class Remembered:
         self._seen: tuple[int, int, int] | None = None
         self._broken: str | None = None
         self._memories: dict[str, Memory] = {}
-        self._rules: dict[str, list[Rule]] = {}
+        self._index = MemoryIndex()
 
     def all(self) -> list[Memory]:
         """Those in force, the oldest first."""
@@ -62,14 +63,11 @@ class Remembered:
         if not self._memories:
             return []
         now = self.now()
-        programs = {name for command in act.commands for name in (command.names[0], command.words[0])}
-        found: list[Rule] = []
-        for memory in self._memories.values():
-            if memory.is_for(act.session, act.workspace) and memory.holds(now):
-                found += [
-                    rule for rule in self._rules[memory.id] if not rule.programs or rule.programs & programs
-                ]
-        return found
+        return [
+            rule
+            for memory, rule in self._index.about(act)
+            if memory.is_for(act.session, act.workspace) and memory.holds(now)
+        ]
 
     def add(self, memory: Memory) -> None:
         """Remember; raises `NotRemembered` if it cannot be stored."""
@@ -150,7 +148,7 @@ class Remembered:
         return self._broken
 
     def _make_rules(self) -> None:
-        self._rules = {id: memory.rules() for id, memory in self._memories.items()}
+        self._index = MemoryIndex(self._memories.values())
 
     def _make_room(self) -> None:
         """Drop what has ended; where there are too many, the oldest of single sessions."""
