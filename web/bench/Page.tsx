@@ -1,7 +1,8 @@
 import { useMemo, useState } from "react";
 import { type Actions, ActionsContext } from "../src/model/actions";
 import type { Conversation, ElicitationItem, PermissionItem } from "../src/model/conversation";
-import { ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../src/view";
+import { ElicitationCard, PermissionCard, Timeline } from "../src/view";
+import { PlanPanel } from "../src/view/PlanPanel";
 import styles from "./Page.module.css";
 
 interface Props {

@@ -5,7 +5,8 @@ import styles from "./App.module.css";
 import { useAttention } from "./attention";
 import { ConnectionBar } from "./ConnectionBar";
 import { matchesMedia } from "../view/media";
-import { ChatContext } from "./page";
+import { DrawerButton } from "./Header";
+import { ChatContext, useReadOnly } from "./page";
 import { usePolicyRoute, useRoute } from "./route";
 import { type PaneHandle, SessionPane } from "./SessionPane";
 import { Boundary } from "../view";
@@ -26,6 +27,7 @@ export function App({ chat }: { chat: Chat }) {
 }
 
 function Page({ chat }: { chat: Chat }) {
+  const readOnly = useReadOnly();
   const sessionId = useRoute();
   const policy = usePolicyRoute();
   const [drawer, setDrawer] = useState(false);
@@ -94,7 +96,7 @@ function Page({ chat }: { chat: Chat }) {
         <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
           <Boundary key={sessionId} what="This session">
             {policy ? (
-              <PolicyPage openDrawer={openDrawer} />
+              <PolicyPage drawer={<DrawerButton open={openDrawer} />} readOnly={readOnly} />
             ) : sessionId === null ? (
               <NewSession openDrawer={openDrawer} />
             ) : (

@@ -2,7 +2,9 @@ import {
   type ClipboardEvent,
   type DragEvent,
   type KeyboardEvent,
+  lazy,
   type Ref,
+  Suspense,
   useCallback,
   useImperativeHandle,
   useLayoutEffect,
@@ -14,14 +16,15 @@ import type { Conversation } from "../model/conversation";
 import { IconButton } from "../ui/Button";
 import { Icon } from "../ui/Icon";
 import { Suggestions, useSuggestions } from "../ui/Suggestions";
-import { attach, bytes } from "./attachments";
+import { bytes } from "./bytes";
 import styles from "./Composer.module.css";
 import { replaceWord } from "./completion";
 import { type Attachment, type Draft, draftOf, EMPTY, keepDraft } from "./drafts";
 import { Options } from "./Options";
 import { useChat, usePage, useReadOnly } from "./page";
-import { Queue } from "./Queue";
 import { useCompletion } from "./useCompletion";
+
+const Queue = lazy(() => import("./Queue").then((module) => ({ default: module.Queue })));
 
 const DEFAULT_LIMIT = 32 * 1024 * 1024;
 
@@ -112,7 +115,12 @@ export function Composer({ conversation, cwd, handle }: Props) {
   };
 
   const addFiles = async (files: readonly File[]) => {
-    const outcome = await attach(files, draft.attachments, conversation.capabilities, limit);
+    const reading = await import("./attachments").catch(() => null); // no part of the first load
+    if (reading === null) {
+      setRefused("Nothing was attached: a part of the page could not be loaded. Reload the page and try again.");
+      return;
+    }
+    const outcome = await reading.attach(files, draft.attachments, conversation.capabilities, limit);
     const now = draftOf(sessionId);
     change({ ...now, attachments: [...now.attachments, ...outcome.added] });
     setRefused(outcome.refused.map(({ name, reason }) => `${name} was not attached: ${reason}.`).join(" "));
@@ -156,7 +164,11 @@ export function Composer({ conversation, cwd, handle }: Props) {
           <IconButton icon="close" label="Dismiss" onClick={() => setRefused("")} />
         </div>
       )}
-      <Queue sessionId={sessionId} queue={conversation.queue} working={working} observer={observer} />
+      {conversation.queue.length === 0 ? null : (
+        <Suspense>
+          <Queue sessionId={sessionId} queue={conversation.queue} working={working} observer={observer} />
+        </Suspense>
+      )}
       <form
         className={styles.box}
         data-dropping={dropping || undefined}

@@ -14,7 +14,6 @@ interface Props {
 
 /** Messages that wait for the running turn to end; those of a turn that was stopped wait for a person. */
 export function Queue({ sessionId, queue, working, observer }: Props) {
-  if (queue.length === 0) return null;
   const waits = (queued: QueuedMessage) => !observer && (!working || queued.held !== undefined);
   return (
     <div className={styles.queue}>

@@ -1,14 +1,22 @@
-import { type FocusEvent, type Ref, useImperativeHandle, useLayoutEffect, useMemo, useRef } from "react";
+import {
+  type FocusEvent,
+  lazy,
+  type Ref,
+  Suspense,
+  useImperativeHandle,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+} from "react";
 import type { Entry } from "../bridge/outbox";
 import { type Actions, ActionsContext } from "../model/actions";
 import { MeContext } from "../model/me";
 import { hasOlder, openQuestions } from "../model/chat";
 import type { Conversation, Item, UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
-import { Boundary, ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../view";
+import { Boundary, ElicitationCard, PermissionCard, Timeline } from "../view";
 import { matchesMedia } from "../view/media";
 import { Composer, type ComposerHandle } from "./Composer";
-import { Examples } from "./Examples";
 import { DrawerButton, Header } from "./Header";
 import { lacksModel } from "./Options";
 import { useChat, usePage } from "./page";
@@ -25,6 +33,9 @@ interface Props {
   openDrawer(): void;
   handle: Ref<PaneHandle>;
 }
+
+const Examples = lazy(() => import("./Examples").then((module) => ({ default: module.Examples })));
+const PlanPanel = lazy(() => import("../view/PlanPanel").then((module) => ({ default: module.PlanPanel })));
 
 /** Trying again does not bring it back. */
 const GONE = new Set(["session_deleted", "unknown_session"]);
@@ -117,7 +128,9 @@ export function SessionPane({ sessionId, openDrawer, handle }: Props) {
               {conversation.plan.length > 0 ? (
                 <aside className={styles.plan} aria-label="Plan" data-done={isDone(conversation) || undefined}>
                   <Boundary what="The plan" of={conversation.plan}>
-                    <PlanPanel entries={conversation.plan} />
+                    <Suspense>
+                      <PlanPanel entries={conversation.plan} />
+                    </Suspense>
                   </Boundary>
                 </aside>
               ) : null}
@@ -153,7 +166,7 @@ function Empty({
     <div className={styles.empty}>
       <b>{agent} is ready</b>
       <span>It works in {cwd}</span>
-      {examples ? <Examples pick={pick} /> : null}
+      <Suspense>{examples ? <Examples pick={pick} /> : null}</Suspense>
     </div>
   );
 }

@@ -3,6 +3,7 @@
 import { newId } from "../bridge/client";
 import type { ContentBlock } from "../bridge/events";
 import type { Conversation } from "../model/conversation";
+import { bytes } from "./bytes";
 import type { Attachment } from "./drafts";
 
 const TEXT = /^(text\/|application\/(json|xml|toml|yaml|x-yaml|javascript|x-sh|sql))/;
@@ -15,13 +16,6 @@ const ENVELOPE = 64 * 1024;
 export interface Refused {
   readonly name: string;
   readonly reason: string;
-}
-
-export function bytes(count: number): string {
-  if (count < 1024) return `${count} B`;
-  if (count < 1024 * 1024) return `${Math.round(count / 1024)} KB`;
-  const size = count / 1024 / 1024;
-  return `${size < 10 ? size.toFixed(1) : Math.round(size)} MB`;
 }
 
 /** How large a message with this is on the wire. */

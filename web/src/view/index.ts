@@ -1,6 +1,5 @@
 export { Boundary } from "./Boundary";
 export { Markdown } from "./markdown/Markdown";
-export { PlanPanel } from "./PlanPanel";
 export { ElicitationCard } from "./question/ElicitationCard";
 export { PermissionCard } from "./question/PermissionCard";
 export { Timeline, type TimelineProps } from "./timeline/Timeline";

@@ -7,7 +7,8 @@ import type { Incoming } from "../../src/bridge/connection";
 import { type Actions, ActionsContext } from "../../src/model/actions";
 import { openQuestions } from "../../src/model/chat";
 import { applyEvents, emptyConversation } from "../../src/model/reducer";
-import { Boundary, ElicitationCard, PermissionCard, PlanPanel, Timeline } from "../../src/view";
+import { Boundary, ElicitationCard, PermissionCard, Timeline } from "../../src/view";
+import { PlanPanel } from "../../src/view/PlanPanel";
 import { ItemView } from "../../src/view/timeline/ItemView";
 
 /** Every event that an agent's words can become, with the fields that come from the agent. */

@@ -1,8 +1,6 @@
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { sessionAddress } from "../route";
-import { DrawerButton } from "../Header";
 import { fetchOwn } from "../login";
-import { useReadOnly } from "../page";
 import { RememberedAnswers } from "./RememberedAnswers";
 import styles from "./PolicyPage.module.css";
 
@@ -32,14 +30,13 @@ interface Decision {
 }
 
 /** The rules in force, remembered answers, and what was decided lately. */
-export default function PolicyPage({ openDrawer }: { openDrawer(): void }) {
-  const readOnly = useReadOnly();
+export default function PolicyPage({ drawer, readOnly }: { drawer: ReactNode; readOnly: boolean }) {
   const [policy, trouble] = useAnswer<Rules>("/api/policy");
   const [recent] = useAnswer<{ decisions: Decision[] }>("/api/policy/decisions");
   return (
     <main className={styles.page}>
       <div className={styles.top}>
-        <DrawerButton open={openDrawer} />
+        {drawer}
         <h1>Policy</h1>
       </div>
       <div className={styles.content}>

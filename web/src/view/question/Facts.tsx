@@ -1,34 +1,35 @@
 import type { QuestionFacts } from "../../bridge/events";
+import details from "./Details.module.css";
 import styles from "./Question.module.css";
 
 /** What the rules see of the call: each command on its own line, files outside the project marked; and why it is asked. */
 export function Facts({ facts, cwd }: { facts: QuestionFacts; cwd?: string | undefined }) {
   const { commands, paths, hosts, opaque, why } = facts;
   return (
-    <div className={styles.facts} role="group" aria-label="What the rules see">
+    <div className={details.facts} role="group" aria-label="What the rules see">
       {commands.length + paths.length + hosts.length === 0 ? null : (
         <ul>
           {commands.map((command, index) => (
             <li key={`c${index}`}>
-              <span className={styles.verb}>runs</span> <code>{command}</code>
+              <span className={details.verb}>runs</span> <code>{command}</code>
             </li>
           ))}
           {paths.map(({ path, access, outside }, index) => (
             <li key={`p${index}`} data-outside={outside}>
-              <span className={styles.verb}>{access === "write" ? "changes" : "reads"}</span>{" "}
+              <span className={details.verb}>{access === "write" ? "changes" : "reads"}</span>{" "}
               <code>{shortened(path, cwd)}</code>
-              {outside ? <strong className={styles.outside}>outside the project</strong> : null}
+              {outside ? <strong className={details.outside}>outside the project</strong> : null}
             </li>
           ))}
           {hosts.map((host) => (
             <li key={host}>
-              <span className={styles.verb}>reaches</span> <code>{host === "?" ? "an unknown host" : host}</code>
+              <span className={details.verb}>reaches</span> <code>{host === "?" ? "an unknown host" : host}</code>
             </li>
           ))}
         </ul>
       )}
       {opaque === undefined ? null : <p className={styles.warning}>Not understood: {opaque}.</p>}
-      <p className={styles.why}>Asked because {why}.</p>
+      <p className={details.why}>Asked because {why}.</p>
     </div>
   );
 }

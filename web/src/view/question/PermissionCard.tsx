@@ -1,17 +1,19 @@
-import { type KeyboardEvent, memo, useId, useMemo, useRef } from "react";
+import { type KeyboardEvent, lazy, memo, Suspense, useId, useMemo, useRef } from "react";
 import { useActions } from "../../model/actions";
 import type { PermissionItem } from "../../model/conversation";
 import { notMine, useMe } from "../../model/me";
 import { Icon, Spinner, ToolIcon } from "../icons";
 import { commandOf } from "../tool/input";
 import { plainTitle, Title } from "../tool/Title";
-import { ApprovalState } from "./ApprovalState";
-import { Facts } from "./Facts";
 import { choices, chosen, type Choice } from "./keys";
 import { PermissionAnswer } from "./PermissionAnswer";
-import { Remember } from "./Remember";
 import { Subject } from "./Subject";
 import styles from "./Question.module.css";
+
+// Loaded with the first question, and no part of the first load: the answers do not wait for them.
+const Facts = lazy(() => import("./Facts").then((module) => ({ default: module.Facts })));
+const ApprovalState = lazy(() => import("./ApprovalState").then((module) => ({ default: module.ApprovalState })));
+const Remember = lazy(() => import("./Remember").then((module) => ({ default: module.Remember })));
 
 interface Props {
   item: PermissionItem;
@@ -80,17 +82,19 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
       </div>
       <div className={styles.subject} id={`${id}s`}>
         <Subject toolCall={item.toolCall} cwd={cwd} />
-        {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} />}
-        {item.remember === null || barred !== null || once === undefined ? null : (
-          <Remember
-            name={item.requestId}
-            remember={item.remember}
-            disabled={sending}
-            onAllow={(wish) => actions.answerPermission(item.requestId, once.option.optionId, wish)}
-          />
-        )}
+        <Suspense>
+          {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} />}
+          {item.remember === null || barred !== null || once === undefined ? null : (
+            <Remember
+              name={item.requestId}
+              remember={item.remember}
+              disabled={sending}
+              onAllow={(wish) => actions.answerPermission(item.requestId, once.option.optionId, wish)}
+            />
+          )}
+        </Suspense>
       </div>
-      {item.approval === null ? null : <ApprovalState approval={item.approval} />}
+      <Suspense>{item.approval === null ? null : <ApprovalState approval={item.approval} />}</Suspense>
       {barred === null ? null : <p className={styles.barred}>{barred}</p>}
       <div className={styles.options} hidden={barred !== null}>
         {all.map((choice) => (

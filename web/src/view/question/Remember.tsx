@@ -2,6 +2,7 @@ import { useId, useState } from "react";
 import type { Rememberable, Wish } from "../../bridge/events";
 import { own } from "../../model/untrusted";
 import { Fold } from "../Fold";
+import details from "./Details.module.css";
 import styles from "./Question.module.css";
 
 const SCOPES: Record<string, string> = {
@@ -41,13 +42,13 @@ export function Remember({ name, remember, disabled, onAllow }: Props) {
     });
   return (
     <Fold name={`remember ${name}`} label="Remember this…">
-      <div className={styles.remember} ref={reveal}>
+      <div className={details.remember} ref={reveal}>
         <label htmlFor={`${id}p`} className={styles.label}>
           What is allowed
         </label>
         <textarea
           id={`${id}p`}
-          className={styles.pattern}
+          className={details.pattern}
           aria-describedby={`${id}h`}
           rows={Math.min(8, Math.max(1, pattern.split("\n").length))}
           spellCheck={false}
@@ -59,7 +60,7 @@ export function Remember({ name, remember, disabled, onAllow }: Props) {
           One line each. <code>run make *</code> allows every command that begins so, <code>write src/**</code> every
           file there.
         </p>
-        <div className={styles.holds}>
+        <div className={details.holds}>
           <select
             className={styles.input}
             aria-label="Where it holds"
