@@ -351,6 +351,23 @@ def test_a_load_from_another_process_that_a_delete_meets_has_its_history_or_fail
     at_every_distance(run)
 
 
+def test_a_prompt_behind_a_second_load_from_another_process_is_answered_after_its_events() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.load(each.there)
+            each.world.loop.rest()
+            for agent in list(each.first.launcher.running):
+                agent.exit()  # the first load waits for its return, the second for the first
+            each.load(each.there)
+            each.load(each.there)
+            each.turns(distance)
+            prompt = each.world.prompt(each.there, each.session, say=1)
+            each.world.settle()
+            assert prompt.answer is not None
+
+    at_every_distance(run)
+
+
 def test_a_client_of_a_killed_process_is_cut_off_also_if_the_test_runs_in_an_empty_context() -> None:
     def run(distance: int) -> None:
         with race() as each:

@@ -80,6 +80,8 @@ class DirectFeed:
         """The next event from the owner is stored in the owner's journal."""
         self._early: set[Attachment] = set()
         """Attachments that wait for a replay; events published before it are not sent to them: it contains those."""
+        self._held: list[tuple[Attachment, Action]] = []
+        """Actions that wait for the end of an attachment's replay, which has the events before them."""
         self._only: Attachment | None = None
         """The attachment that the current replay is sent to; None: all."""
         self._lacked: int | None = None
@@ -134,6 +136,21 @@ class DirectFeed:
         """The replay for this attachment will not come."""
         self._early.discard(attachment)
         self._look()
+
+    def after_replay(self, attachment: Attachment, action: Action) -> None:
+        """Run `action` now, or after the replay that this attachment waits for: that has the events before it."""
+        if attachment in self._early:
+            self._held.append((attachment, action))
+        else:
+            self.then(action)
+
+    def _release_held(self) -> None:
+        held, self._held = self._held, []
+        for attachment, action in held:
+            if attachment in self._early or attachment is self._only:
+                self._held.append((attachment, action))
+            else:
+                self.then(action)
 
     def replay_begins(self, position: int = 0) -> None:
         """The next events are a replay: send them only to the attachment that waits for it; to all if none does.
@@ -196,6 +213,8 @@ class DirectFeed:
             shown = [each for each in shown if each.reads_journal or each.position < lacked]
         self._shown = shown
         self._journal_sinks = [each for each in shown if isinstance(each, JournalAttachment)]
+        if self._held:
+            self._release_held()
 
     @property
     def seq(self) -> int:

@@ -50,7 +50,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
         session.feed.record(record)
         session.feed.publish(events.STATE, update, turn.client)
     session.recovery.turn_ended(ok=ok, stopped=ok and stop_reason == "cancelled")
-    session.after_events(partial(turn.request.answer, reply), turn.client)
+    session.after_replay(partial(turn.request.answer, reply), turn.client)
 
 
 def _end(session_id: str, state: str, facts: JsonObject) -> tuple[bytes, bytes]:

@@ -85,6 +85,14 @@ class Stream:
 
         self.feed.then(hand_over)
 
+    def after_replay(self, action: Callable[[], None], client: Client) -> None:
+        """As `after_events`, but a client that waits for a replay gets that first: it has the events so far."""
+        attachment = client.attachments.get(self.id)
+        if attachment is not None and isinstance(self.feed, DirectFeed):
+            self.feed.after_replay(attachment, partial(self.after_events, action, client))
+        else:
+            self.after_events(action, client)
+
     async def wait_settled(self) -> None:
         """Wait until everything published so far is stored and sent."""
         done = asyncio.Event()
