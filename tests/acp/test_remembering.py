@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -341,6 +343,26 @@ async def test_with_the_agents_way_its_options_are_passed_on(dragoman: Start, wo
     session = await gateway.new_session(workspace)
     told, question = await ask(gateway, session, command("make test"), chosen("always"))
     assert (question["options"], told) == (OPTIONS, heard("always"))
+
+
+@pytest.mark.parametrize("released", [True, False])
+async def test_a_lock_of_another_process_holds_no_session_and_the_answer_is_stored_afterwards(
+    gateway: GatewayProcess, workspace: Path, released: bool
+) -> None:
+    session, other = await gateway.new_session(workspace), await gateway.new_session(workspace)
+    with (gateway.home / "remembered.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        began = asyncio.get_running_loop().time()
+        told, _ = await ask(gateway, session, command("make test"), chosen(PROJECT))
+        assert (await gateway.prompt(other, "say on")).texts == ["on"]
+        assert asyncio.get_running_loop().time() - began < 0.9, "the event loop waited for the lock"
+        assert (told, memories(gateway)) == (heard("yes"), [])
+        if not released:
+            await gateway.next_message(lambda m: "holds its lock" in json.dumps(m.get("params")))
+    async with asyncio.timeout(10):
+        while released and not memories(gateway):
+            await asyncio.sleep(0.02)  # nothing tells when another process has written a file
+    assert len(memories(gateway)) == int(released)
 
 
 async def test_a_timeout_is_a_no(dragoman: Start, workspace: Path) -> None:

@@ -202,17 +202,23 @@ async def delete(client: ClientConnection, request: Request) -> None:
         raise internal(f"{error} Close it there first", "session_held", sessionId=session_id) from error
     except StoreError as error:
         raise internal(str(error), error.code) from error
-    _forget_answers(gateway, session_id)
+    await _forget_answers(gateway, session_id)
     gateway.deleted(session_id)
     request.reply(message.EMPTY)
 
 
-def _forget_answers(gateway: Registry, session_id: str) -> None:
+async def _forget_answers(gateway: Registry, session_id: str) -> None:
     """Answers that were remembered for this session alone go with it."""
+    from dragoman.policy.memory.file import Busy
     from dragoman.policy.memory.pattern import NotRemembered
 
+    kept = gateway.remembered
     try:
-        gateway.remembered.forget_session(session_id)
+        try:
+            kept.forget_session(session_id, wait=False)
+        except Busy:
+            await asyncio.to_thread(kept.wait_for_lock)
+            kept.forget_session(session_id, wait=False)
     except NotRemembered as error:
         log.warning("answers of a deleted session stay remembered: %s", error, extra={"session": session_id})
 

@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,10 @@ MAX_MEMORIES = 2000
 """More than a person can have answered; sessions that are gone lose theirs first."""
 LOCK_SECONDS = 1.0
 """To wait for another process that writes, which takes it a millisecond."""
+
+
+class Busy(NotRemembered):
+    """Another process writes the file at this moment."""
 
 
 class _Content(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -69,23 +73,29 @@ class Remembered:
             if memory.is_for(act.session, act.workspace) and memory.holds(now)
         ]
 
-    def add(self, memory: Memory) -> None:
-        """Remember; raises `NotRemembered` if it cannot be stored."""
-        with self._changing():
+    def add(self, memory: Memory, *, wait: bool = True) -> None:
+        """Remember; raises `NotRemembered` if it cannot be stored. Without `wait`, `Busy` if another process writes."""
+        with self._changing(wait):
             self._make_room()
             self._memories[memory.id] = memory
+
+    def wait_for_lock(self) -> None:
+        """Wait, with a bound, until no other process writes; for threads."""
+        if self._path is not None:
+            with suppress(OSError), _locked(self._path.with_suffix(".lock"), LOCK_SECONDS):
+                pass
 
     def forget(self, id: str) -> Memory | None:
         """Take one back; None if there is none with this id. Raises `NotRemembered` if it cannot be stored."""
         with self._changing():
             return self._memories.pop(id, None)
 
-    def forget_session(self, session: str) -> None:
-        """A deleted session: what held in it alone goes with it."""
+    def forget_session(self, session: str, *, wait: bool = True) -> None:
+        """A deleted session: what held in it alone goes with it. `wait` as in `add`."""
         self._look()
         own = [one.id for one in self._memories.values() if one.scope == "session" and one.session == session]
         if own:
-            with self._changing():
+            with self._changing(wait):
                 for id in own:
                     self._memories.pop(id, None)
 
@@ -97,7 +107,7 @@ class Remembered:
     # -- the file
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def _changing(self, wait: bool = True) -> Iterator[None]:
         """Change `_memories` as they are in the file now, and store them."""
         if self._path is None:
             yield
@@ -105,7 +115,7 @@ class Remembered:
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(self._path.with_suffix(".lock")):
+            with _locked(self._path.with_suffix(".lock"), LOCK_SECONDS if wait else 0):
                 self._look()
                 if self._broken is not None:
                     raise NotRemembered(self._broken)
@@ -119,6 +129,8 @@ class Remembered:
                     raise
                 self._seen = _facts(self._path)
                 self._make_rules()
+        except BlockingIOError as error:
+            raise Busy(f"{self._path} cannot be written: another process holds its lock.") from error
         except OSError as error:
             raise NotRemembered(f"{self._path} cannot be written: {error.strerror or error}.") from error
 
@@ -189,17 +201,17 @@ def _read(path: Path) -> list[Memory]:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, seconds: float = 0) -> Iterator[None]:
     """A lock among processes, waited for with a bound."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        deadline = time.monotonic() + LOCK_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() > deadline:
+                if time.monotonic() >= deadline:
                     raise
                 time.sleep(0.002)
         yield

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,29 @@ from dragoman.gateway.session.policy.offer import Offer, make_offer
 from dragoman.gateway.session.policy.verdict import Verdict
 from dragoman.wire.errors import invalid_params
 
+TRIES = 3
+"""To store an answer while other processes write, each after waiting for them with a bound."""
+
 if TYPE_CHECKING:
     from dragoman.gateway.access.identity import Identity
     from dragoman.policy.act import Act
     from dragoman.policy.decide import Policy
     from dragoman.policy.memory.file import Remembered
     from dragoman.policy.memory.memory import Memory
+
+
+async def add_later(kept: Remembered, memory: Memory, tell: Callable[[str], None]) -> None:
+    """Wait in a thread for another process that writes, then store a memory; bounded, and told if it fails."""
+    from dragoman.policy.memory.pattern import NotRemembered
+
+    for tries_left in reversed(range(TRIES)):
+        await asyncio.to_thread(kept.wait_for_lock)
+        try:
+            kept.add(memory, wait=False)
+            return
+        except NotRemembered as error:
+            if not tries_left:
+                tell(f"Nothing is remembered, the answer holds once. {error}")
 
 
 def question_facts(verdict: Verdict | None, offer: Offer | None) -> JsonObject:
@@ -38,6 +56,8 @@ class Remembering:
     rules: Policy
     kept: Remembered | None
     """None if each agent remembers for itself."""
+    later: Callable[[Memory], None]
+    """Stores a memory as soon as no other process writes the file, without holding the event loop."""
 
     def offer(
         self, verdict: Verdict | None, tool: JsonObject, options: object, modes: Sequence[object]
@@ -74,13 +94,17 @@ class Remembering:
         """Remember what the person wishes; returns facts for the record, and why it could not be, if so."""
         if offer is None or self.kept is None:
             return {}, None
+        from dragoman.policy.memory.file import Busy
         from dragoman.policy.memory.pattern import NotRemembered
 
         try:
             memory = self._memory(offer, answer, call, who)
             if memory is None:
                 return {}, None
-            self.kept.add(memory)
+            self.kept.add(memory, wait=False)
+        except Busy:
+            assert memory is not None
+            self.later(memory)
         except NotRemembered as error:
             return {}, str(error)
         told = {"id": memory.id, "scope": memory.scope, "until": memory.until, "words": memory.words}

@@ -10,7 +10,7 @@ from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import DENIED, Gate
-from dragoman.gateway.session.policy.remembering import Remembering
+from dragoman.gateway.session.policy.remembering import Remembering, add_later
 from dragoman.gateway.session.policy.verdict import (
     DEFAULT,
     Verdict,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.session.session import Session
     from dragoman.policy.decide import Policy
     from dragoman.policy.memory.file import Remembered
+    from dragoman.policy.memory.memory import Memory
     from dragoman.policy.requests.request import Surroundings
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,12 @@ class SessionPolicy:
 
     @property
     def remembering(self) -> Remembering:
-        return Remembering(self.rules, self.remembered)
+        return Remembering(self.rules, self.remembered, self._remember_later)
+
+    def _remember_later(self, memory: Memory) -> None:
+        session, kept = self._session, self.remembered
+        if kept is not None:
+            session.gateway.spawn(add_later(kept, memory, session.notice))
 
     def passes(self, request: Request, tool: JsonObject, options: object, unasked: object) -> bool:
         """Answer for a call that its agent would not have asked about, if no rule decides it; else False.
