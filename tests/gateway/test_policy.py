@@ -135,6 +135,12 @@ class TestChooseOption:
         assert choose_option("allow", offered) is None
         assert choose_option("deny", offered) == "none"
 
+    def test_an_option_that_also_switches_the_mode_is_none_of_them_and_never_chosen(self) -> None:
+        """Qwen Code offers it where its classifier is not reached."""
+        switch = option("allow_once", "proceed_once_and_switch_to_default")
+        assert choose_option("allow", [switch, option("allow_once", "proceed_once")]) == "proceed_once"
+        assert choose_option("allow", [switch]) is None
+
     def test_a_guessed_kind_may_deny_but_never_allow(self) -> None:
         """D-80."""
         params = {"options": [{"optionId": "allow", "title": "Yes"}, {"optionId": "deny", "title": "No"}]}

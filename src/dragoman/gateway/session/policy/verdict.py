@@ -140,7 +140,7 @@ def choose_option(decision: Decision, options: object) -> str | None:
             told = option.get("optionId")
             if not isinstance(told, str) or (decision == "allow" and ids.count(told) > 1):
                 continue  # of two options with one id, the agent may take the one for always
-            if decision == "allow" and (guessed or is_lasting(option)):
+            if decision == "allow" and (guessed or is_lasting(option) or _switches(option)):
                 continue
             if option.get("kind") == kind:
                 return told
@@ -149,7 +149,13 @@ def choose_option(decision: Decision, options: object) -> str | None:
 
 def is_choice(options: list[JsonObject]) -> bool:
     """Whether the person is to choose among several answers, instead of to permit something."""
-    return len([option for option in options if option.get("kind") == "allow_once"]) > 1
+    once = [option for option in options if option.get("kind") == "allow_once" and not _switches(option)]
+    return len(once) > 1
+
+
+def _switches(option: JsonObject) -> bool:
+    """Whether an option also switches the mode: Qwen Code 0.24 offers one where its classifier is not reached."""
+    return str(option.get("optionId")).startswith("proceed_once_and_switch_to_")
 
 
 def once_only(options: object) -> object:
