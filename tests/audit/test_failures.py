@@ -26,11 +26,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def audit(folder: Path, patience: float = 30, **settings: Any) -> AsyncIterator[GatewayAudit]:
-    log = AuditLog(folder, AuditConfig(**settings))
-    made = GatewayAudit(log, AuditConfig(**settings), patience)
+    made = GatewayAudit(folder, AuditConfig(**settings), patience)
     yield made
-    made.close()
-    log.close()
+    await made.close()
 
 
 class Asked:

@@ -16,15 +16,12 @@ import dragoman
 from dragoman import machine
 from dragoman.audit import folder as places
 from dragoman.audit import record
+from dragoman.audit.errors import AuditError
 from dragoman.audit.keys import Key, fingerprint, load_key
 from dragoman.wire import timestamps
 
 SEGMENT_BYTES = 16 << 20
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
-
-
-class AuditError(Exception):
-    """A record could not be written; the text says where and why."""
 
 
 class Chain:

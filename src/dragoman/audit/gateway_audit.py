@@ -7,13 +7,16 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dragoman.audit.chain import AuditError
-from dragoman.audit.log import AuditLog
+from dragoman.audit.errors import AuditError
 from dragoman.config.audit_model import AuditConfig
+
+if TYPE_CHECKING:
+    from dragoman.audit.log import AuditLog
 
 START_TOLD = 1.0
 RETRY = 1.0
@@ -37,14 +40,15 @@ class GatewayAudit:
     """To be made in a running event loop."""
 
     def __init__(
-        self, log: AuditLog, config: AuditConfig, patience: float, started: dict[str, Any] | None = None
+        self, folder: Path, config: AuditConfig, patience: float, started: dict[str, Any] | None = None
     ) -> None:
         """`started` is told with the first record, or after a moment, so as not to slow the start."""
-        self._log = log
+        self.folder: Path | None = folder
+        self._config = config
+        self._hidden: list[str] = []
         self._blocks = config.on_failure == "block"
         self._patience = patience or PATIENCE
         self.content = config.content
-        self.folder: Path | None = log.folder
         self._waiting: list[_Waiting] = []
         self._timer: asyncio.TimerHandle | None = None
         self._started = started
@@ -85,10 +89,20 @@ class GatewayAudit:
             each.refuse(reason)
 
     def hide(self, values: Iterable[str]) -> None:
-        self._log.hide(values)
+        self._hidden += values
+        if "_log" in self.__dict__:
+            self._log.hide(self._hidden)
 
-    def close(self) -> None:
-        """Refuse what waits, and tell that the gateway stops; the log is closed by its owner."""
+    @cached_property
+    def _log(self) -> AuditLog:
+        """Opened, and imported, with the first record."""
+        from dragoman.audit.log import AuditLog
+
+        assert self.folder is not None
+        return AuditLog(self.folder, self._config, self._hidden)
+
+    async def close(self) -> None:
+        """Refuse what waits, tell that the gateway stops, sign, and wait a moment for the anchors."""
         self._begin()
         if self._timer is not None:
             self._timer.cancel()
@@ -96,6 +110,7 @@ class GatewayAudit:
         for each in waiting:
             each.refuse(self._reason())
         self._tell("gateway_stopped", {"pid": os.getpid()})
+        await asyncio.to_thread(self._log.close)
 
     def _begin(self) -> None:
         self._beginning.cancel()

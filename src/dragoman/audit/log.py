@@ -13,7 +13,8 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from dragoman.audit.chain import AuditError, Chain, end_dead_chains
+from dragoman.audit.chain import Chain, end_dead_chains
+from dragoman.audit.errors import AuditError
 from dragoman.audit.hiding import Hiding
 from dragoman.audit.keys import KeyProblem
 from dragoman.audit.prune import prune

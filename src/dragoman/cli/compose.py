@@ -188,17 +188,11 @@ def open_audit(config: Config, paths: Paths) -> tuple[Audit, Callable[[], Awaita
     if not config.audit.enabled:
         return NoAudit(), functools.partial(asyncio.sleep, 0)
     from dragoman.audit.gateway_audit import GatewayAudit
-    from dragoman.audit.log import AuditLog
 
-    kept = AuditLog(paths.state_dir / "audit", config.audit, _secrets_of(config))
     started = {"version": dragoman.__version__, "pid": os.getpid()}
-    audit = GatewayAudit(kept, config.audit, config.sessions.write_patience, started)
-
-    async def close() -> None:
-        audit.close()
-        await asyncio.to_thread(kept.close)
-
-    return audit, close
+    audit = GatewayAudit(paths.state_dir / "audit", config.audit, config.sessions.write_patience, started)
+    audit.hide(_secrets_of(config))
+    return audit, audit.close
 
 
 def _secrets_of(config: Config) -> Iterator[str]:

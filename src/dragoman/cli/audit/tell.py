@@ -13,7 +13,7 @@ def tell(kind: str, **facts: Any) -> None:
     paths, loaded = load_settings(quiet=True)
     if not loaded.config.audit.enabled:
         return
-    from dragoman.audit.chain import AuditError
+    from dragoman.audit.errors import AuditError
     from dragoman.audit.log import AuditLog
 
     log = AuditLog(paths.state_dir / "audit", loaded.config.audit)
