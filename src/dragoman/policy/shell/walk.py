@@ -34,6 +34,9 @@ _STEPS = 8 * MAX_COMMANDS
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _READ_ONLY_OPERATORS = frozenset({"<", "<<", "<<-", "<<<", "<&"})
 
+_PLAIN_TARGET = re.compile(r"[\w./+@%:,-]+")
+"""A file after `>&` without anything that bash would expand: it does so a second time, quoted or not."""
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -249,6 +252,8 @@ class Walker:
             raise Unreadable("a redirection to several files")
         if redirect.target.source.startswith("!"):
             raise Unreadable("`>!`, which is another thing for zsh")
+        if redirect.operator in (">&", "<&") and not _PLAIN_TARGET.fullmatch(args[0].only or ""):
+            raise Unreadable("`>&` with more than a plain name, which bash expands twice")
         return Target(redirect.operator, redirect.descriptor, args[0])
 
     def _test(self, node: Test, scope: Scope) -> None:
