@@ -1,4 +1,4 @@
-"""Switching to a mode is an act: rules decide about it, whoever switches."""
+"""Switching to a mode is an act: rules decide about it, whether a client or the agent switches."""
 
 from __future__ import annotations
 

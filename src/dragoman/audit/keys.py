@@ -64,7 +64,7 @@ def load_key(folder: Path) -> Key:
     if facts.st_mode & 0o077 or facts.st_uid != os.getuid():
         raise KeyProblem(
             f"The audit's key {path} can be read by others, who could sign in your name: run "
-            f"`chmod 600 {path}` and, if somebody may have read it, `dragoman audit key --new`."
+            f"`chmod 600 {path}` and, if it may have been read, `dragoman audit key --new`."
         )
     try:
         secret = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(content.decode().strip()))

@@ -104,7 +104,7 @@ def verify(
 ) -> Report:
     """Check all chains against themselves, the index, the signatures, and copies of heads kept elsewhere.
 
-    `trusted`: fingerprints of the only keys that count, as somebody wrote them down; else those in the folder do.
+    `trusted`: fingerprints of the only keys that count, as written down elsewhere; else those in the folder do.
     """
     return _Verifier(folder, anchored, frozenset(trusted), progress).run()
 

@@ -134,7 +134,8 @@ class Policy:
         """What holds for an act, by whom and why."""
         now = self.now()
         if (place := denied_place(act, self.protected)) is not None:
-            why = f"no agent may write to {place}"
+            does = "write to" if place.access == "write" else "read"
+            why = f"no agent may {does} {place.path}"
             return Verdict("deny", "built in", why, act, "This place is protected.", level=1)
         parts = parts_of(act)
         builtins = [command for command in act.commands if command.neutral]

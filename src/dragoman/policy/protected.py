@@ -1,4 +1,7 @@
-"""Places that no agent may write to, whatever rules say: those that would let it change what is decided here."""
+"""Places that no agent may write to, whatever rules say: those that would let it change what is decided here.
+
+The audit, with the key that signs it, may not be read either.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,23 @@ _NO_WIDTH = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def denied_place(act: Act, folders: Sequence[str]) -> str | None:
-    """The first protected path that the act would write to. `folders` are real paths of our own folders."""
+def denied_place(act: Act, folders: Sequence[str]) -> PathFact | None:
+    """The first protected path that the act would touch. `folders` are real paths of our own folders."""
     for command in act.commands:
         for path in command.paths:
-            if path.access == "write" and (_is_protected(path, folders) or _is_above(command, path, folders)):
-                return path.path
-    for path in act.paths:
-        if path.access == "write" and _is_protected(path, folders):
-            return path.path
-    return None
+            if _is_denied(path, folders) or (path.access == "write" and _is_above(command, path, folders)):
+                return path
+    return next((path for path in act.paths if _is_denied(path, folders)), None)
+
+
+def _is_denied(path: PathFact, folders: Sequence[str]) -> bool:
+    if path.access == "write":
+        return _is_protected(path, folders)
+    return any(
+        _is_within(name, f"{folder.rstrip('/')}/audit")
+        for folder in folders
+        for name in (path.path, *path.names)
+    )
 
 
 def _is_protected(path: PathFact, folders: Sequence[str]) -> bool:

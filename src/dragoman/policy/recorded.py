@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.policy.act import Act, Command, PathFact
+from dragoman.policy.act import Act
 
 HIDDEN = "***"
 """Stands for the values of variables before a command, which may be secrets; rules look at their names alone."""
@@ -41,7 +41,8 @@ def act_of(facts: dict[str, Any]) -> Act:
         raise ValueError(str(error)) from error
 
 
-def _told(value: Command | PathFact) -> dict[str, Any]:
+def _told(value: Any) -> dict[str, Any]:
+    """A command or one of its parts."""
     return {
         field.name: _plain(found)
         for field in fields(value)
@@ -57,5 +58,5 @@ def _default(field: Any) -> object:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return _told(value)  # type: ignore[arg-type]
+        return _told(value)
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
