@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dragoman import log
 from support.agents.agent_log import AgentLog
 from support.fork_server import share_fork_servers
 from support.gateway_process import GatewayProcess, Start, Table, agent
@@ -36,6 +38,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.relative_to(here).as_posix().startswith(LONG):
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: here / "web" not in item.path.parents)
+
+
+@pytest.fixture(autouse=True)
+def log_as_found() -> Iterator[None]:
+    """A command that runs inside this process sets the log up; without this, later tests could not read it."""
+    logger = logging.getLogger("dragoman")
+    before = (logger.handlers, logger.level, logger.propagate, logging.raiseExceptions, logging._srcfile)
+    logger.handlers = []
+    yield
+    for handler in logger.handlers:
+        handler.close()
+    log._quick = None
+    logger.handlers, level, logger.propagate, logging.raiseExceptions, logging._srcfile = before
+    logger.setLevel(level)
 
 
 @pytest.fixture

@@ -9,23 +9,11 @@ import runpy
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dragoman import log
-
-
-@pytest.fixture(autouse=True)
-def quiet_afterwards() -> Iterator[None]:
-    root = logging.getLogger("dragoman")
-    before = (root.handlers[:], root.level, root.propagate, logging.raiseExceptions)
-    root.handlers = []
-    yield
-    for handler in root.handlers:
-        handler.close()
-    root.handlers, root.level, root.propagate, logging.raiseExceptions = before
 
 
 @pytest.fixture
