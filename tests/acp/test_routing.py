@@ -153,6 +153,20 @@ async def test_a_workspace_rule_goes_before_the_default_agent(
     assert [params["cwd"] for params in journals["one"].params("session/new")] == [str(tmp_path)]
 
 
+@pytest.mark.rule("G-036")
+async def test_a_workspace_rule_holds_for_a_link_to_its_folder_too(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}
+    agents = {name: agent(*journal.flags) for name, journal in journals.items()}
+    link = tmp_path / "link"
+    link.symlink_to(workspace)
+    gateway = await dragoman("acp", agents=agents, workspaces=[{"path": str(workspace), "agent": "two"}])
+    await gateway.initialize()
+    await gateway.new_session(link)
+    assert journals["two"].params("session/new") and not journals["one"].params("session/new")
+
+
 @pytest.mark.rule("G-036", "G-043")
 async def test_a_session_picks_its_agent_by_meta(dragoman: Start, workspace: Path, tmp_path: Path) -> None:
     journals = {name: AgentLog(tmp_path / name) for name in ("one", "two")}

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
 from dragoman.config.sandbox_model import SandboxConfig
+from dragoman.config.workspace_rules import WorkspaceRule
 
 AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]
 Decision = Literal["allow", "deny", "ask"]
@@ -338,16 +339,6 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             description="Where a lasting answer is kept: listed and revocable here, or as each agent does it."
         ),
     ] = "gateway"
-
-
-class WorkspaceRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which agent and sandbox the sessions of a workspace get."""
-
-    path: Annotated[
-        str, Meta(min_length=1, description="A directory (and all below it) or a glob; `~` works.")
-    ]
-    agent: Annotated[str | None, Meta(description="The agent for it.")] = None
-    sandbox: Annotated[str | None, Meta(description="The sandbox for it.")] = None
 
 
 class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

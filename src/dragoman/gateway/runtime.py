@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from dragoman.config.model import AgentConfig, Config
+from dragoman.config.workspace_rules import rules_for
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
@@ -108,10 +107,8 @@ class Runtime:
         """The agent for a session of an unbound client (G-036)."""
         if isinstance(asked, str) and asked:
             return asked
-        for rule in self.config.workspaces:
-            if rule.agent is not None and _matches(rule.path, cwd):
-                return rule.agent
-        return self.config.default_agent
+        named = (rule.agent for rule in rules_for(cwd, self.config.workspaces) if rule.agent is not None)
+        return next(named, self.config.default_agent)
 
     def box_for(
         self, name: str, cwd: str | None, workspace: str | None, wanted: str | None = None
@@ -159,11 +156,6 @@ class Runtime:
                 log.info("background work failed: %s", error.message)
             else:
                 log.error("background work failed", exc_info=error)
-
-
-def _matches(pattern: str, cwd: str) -> bool:
-    path = str(Path(pattern).expanduser())
-    return cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
 
 
 def _only_here() -> Remembered:

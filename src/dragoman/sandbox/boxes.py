@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import os
 import shutil
 import tempfile
@@ -17,6 +16,7 @@ from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.variables import DIRECT_SPAWN, is_on
+from dragoman.config.workspace_rules import rules_for
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed, login_files, login_of
@@ -167,12 +167,8 @@ class Sandboxes:
         return None if plain_local else name
 
     def _prescribed(self, cwd: str) -> str | None:
-        """The sandbox of the first matching rule, by real path and then by name: no symlink or `..` evades a rule."""
-        for path in (os.path.realpath(cwd), cwd):
-            for rule in self._config.workspaces:
-                if rule.sandbox is not None and _matches(rule.path, path):
-                    return rule.sandbox
-        return None
+        named = (rule.sandbox for rule in rules_for(cwd, self._config.workspaces) if rule.sandbox is not None)
+        return next(named, None)
 
     def _check_wanted(self, wanted: str, prescribed: str | None) -> None:
         """Raise unless the sandbox exists; a session must not choose `local` where the settings prescribe a sandbox."""
@@ -240,12 +236,4 @@ def _refused(name: str, workspace: str, why: str) -> RpcError:
         "workspace",
         sandbox=name,
         workspace=workspace,
-    )
-
-
-def _matches(pattern: str, cwd: str) -> bool:
-    named = str(Path(pattern).expanduser())
-    return any(
-        cwd == path or cwd.startswith(path.rstrip("/") + "/") or fnmatch.fnmatchcase(cwd, path)
-        for path in (named, os.path.realpath(named))
     )

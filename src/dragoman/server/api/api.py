@@ -7,7 +7,7 @@ import msgspec
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.audit import AuditApi
-from dragoman.server.api.operation import Operation, Routes, Values
+from dragoman.server.api.operation import READING, Operation, Routes, Values
 from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
 from dragoman.server.api.sessions import Sessions
@@ -59,15 +59,16 @@ class Api:
         text = "text/html; charset=utf-8"
         # fmt: off
         return (
-            Operation("GET", "/api/agents", "The agents by name", self._agents, AgentList),
-            Operation("GET", "/api/limits", "Limits, and how much is used", self._limits, Limits),
+            Operation("GET", "/api/agents", "The agents by name", self._agents, AgentList, does=READING),
+            Operation("GET", "/api/limits", "Limits, and how much is used", self._limits, Limits, does=READING),
             Operation(
                 "POST", "/api/logout", "Log this browser out", self._logout, status=204,
                 refusals={409: "It came with a token, which is revoked instead."},
+                does=READING,
             ),
-            Operation("GET", "/api/openapi.json", "This API as an OpenAPI document", self._openapi, dict),
-            Operation("GET", "/api/docs", "This API as a web page", self._docs, content=text),
-            Operation("GET", "/api/docs.css", "The style sheet of that page", self._style, content="text/css"),
+            Operation("GET", "/api/openapi.json", "This API as an OpenAPI document", self._openapi, dict, does=READING),
+            Operation("GET", "/api/docs", "This API as a web page", self._docs, content=text, does=READING),
+            Operation("GET", "/api/docs.css", "Its style sheet", self._style, content="text/css", does=READING),
         )
         # fmt: on
 
@@ -115,12 +116,13 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
                 "agent": "Only sessions of this agent.",
                 "cursor": "The next page: `nextCursor` of the one before.",
             },
+            does=READING,
         ),
         Operation(
             "POST", all_, "Create a session", sessions.create, SessionView, status=201, body=NewSession,
             does="session/new", refusals={502: "The agent did not start.", 503: "There are too many sessions."},
         ),
-        Operation("GET", one, "One session", sessions.get, SessionView, refusals=NO_SESSION),
+        Operation("GET", one, "One session", sessions.get, SessionView, refusals=NO_SESSION, does=READING),
         Operation(
             "PATCH", one, "Rename a session", sessions.edit, SessionView, body=SessionEdit, does="session/rename",
             refusals=HELD,
@@ -154,6 +156,7 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
             "GET", f"{one}/export", "A session as a file", sessions.export, content="application/x-ndjson",
             query={"format": "`ndjson` (every event, the default) or `md` (the conversation)."},
             refusals={**NO_SESSION, 409: "Nothing is kept (sessions.journal)."},
+            does=READING,
         ),
     )
     # fmt: on

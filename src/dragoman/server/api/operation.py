@@ -17,6 +17,8 @@ Values = Mapping[str, str]
 """Values of the path parameters, by their names in braces."""
 Handler = Callable[[Request, Values], Awaitable[Response | None]]
 
+READING = "session/list"
+"""`Operation.does` of what every role may read."""
 _NAME = re.compile(r"\{(\w+)\}")
 
 
@@ -26,14 +28,14 @@ class Operation:
     path: str
     summary: str
     handle: Handler
+    does: str = field(kw_only=True)
+    """The method of the gateway that it stands for, which says the role that it needs."""
     answer: type[Any] | None = None
     """Type of the body of a successful response; None if there is no JSON body."""
     content: str = JSON
     """Content type of a successful response."""
     status: int = 200
     body: type[Any] | None = None
-    does: str = "session/list"
-    """The method of the gateway that it stands for, which says the role that it needs."""
     query: Mapping[str, str] = field(default_factory=dict)
     """Query parameters and their meaning; all are optional."""
     refusals: Mapping[int, str] = field(default_factory=dict)

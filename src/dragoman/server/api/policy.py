@@ -11,7 +11,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import BadCursor
 from dragoman.gateway.session.policy.shown import show_rules, try_line
-from dragoman.server.api.operation import Operation, Values
+from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import DecisionPage, Explanation, PolicyTest, PolicyView, VerdictView
 from dragoman.server.asgi import HttpError, Request, Response
@@ -33,6 +33,7 @@ class PolicyApi:
             Operation(
                 "GET", "/api/policy", "The rules in force, in the order of their authority", self.rules, PolicyView,
                 query=cwd,
+                does=READING,
             ),
             Operation(
                 "GET", "/api/policy/decisions", "Recent decisions, those of the sessions used last first",
@@ -41,6 +42,7 @@ class PolicyApi:
                     "session": "Only decisions of this session.",
                     "cursor": "The next page: `nextCursor` of the one before.",
                 },
+                does=READING,
             ),
             Operation(
                 "POST", "/api/policy/test", "Decide about a shell line without running it", self.test, VerdictView,
@@ -50,6 +52,7 @@ class PolicyApi:
                 "GET", "/api/sessions/{id}/calls/{call}/explain", "How a tool call was decided, and why",
                 self.explain, Explanation,
                 refusals={404: "There is no such session, or nothing was decided about this call."},
+                does=READING,
             ),
         )
         # fmt: on

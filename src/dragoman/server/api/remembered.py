@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.server.api.operation import Operation, Values
+from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.shapes import MemoryList, MemoryView
 from dragoman.server.asgi import HttpError, Request, Response
 
@@ -20,7 +20,7 @@ class RememberedAnswers:
         path = "/api/policy/remembered"
         # fmt: off
         return (
-            Operation("GET", path, "Answers that people had us remember", self.every, MemoryList),
+            Operation("GET", path, "Answers that people had us remember", self.every, MemoryList, does=READING),
             Operation(
                 "DELETE", f"{path}/{{id}}", "Forget one; what it allowed is asked again", self.forget, status=204,
                 does="_dragoman/forget",
