@@ -30,7 +30,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "audit": ("wire", "config", "machine", "atomic_file", "masking", "gateway.ports", "__init__"),
     "rpc": ("wire",),
     "gateway": (
-        *("wire", "rpc", "config.model", "config.root", "log"),
+        *("wire", "rpc", "config.model", "config.root", "config.workspace_rules", "log"),
         *(
             "policy.act",
             "policy.decide",

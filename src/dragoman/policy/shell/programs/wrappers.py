@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from dragoman.policy.shell.values import Arg
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_ASSIGNMENTS = {
+    "env": re.compile(r"([^=]*)=(.*)", re.DOTALL),
+    "sudo": re.compile(r"([^=/][^=]*)=(.*)", re.DOTALL),
+}
+"""What is no command yet: `env` takes every word with `=`, whatever is before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,6 @@ class Wrapper:
     long_takes: tuple[str, ...] = ()
     positional: int = 0
     """Arguments of its own before the command."""
-    assigns: bool = False
     transparent: bool = True
     """Whether a rule for the inner command is enough; `sudo` gives it other rights."""
     folder: str = ""
@@ -30,15 +33,12 @@ class Wrapper:
 
 
 WRAPPERS: dict[str, Wrapper] = {
-    "env": Wrapper(
-        "i0v", "uC", ("ignore-environment", "null", "debug"), ("unset", "chdir"), assigns=True, folder="C"
-    ),
+    "env": Wrapper("i0v", "uC", ("ignore-environment", "null", "debug"), ("unset", "chdir"), folder="C"),
     "sudo": Wrapper(
         "nEHkKSbBP",
         "ugphrtTCD",
         ("non-interactive", "preserve-env", "set-home"),
         ("user", "group"),
-        assigns=True,
         transparent=False,
         folder="D",
     ),
@@ -103,14 +103,16 @@ def unwrap(name: str, wrapper: Wrapper, words: list[Arg]) -> Unwrapped:
     if name == "time" and at < len(words) and re.match(r"[A-Za-z_][A-Za-z0-9_]*\+?=|[!{(\[]", words[at].text):
         raise NotSeenThrough("`time` in front of more than a program")
     env: dict[str, str] = {}
-    while wrapper.assigns and at < len(words):
-        found = _ASSIGNMENT.fullmatch(words[at].only or words[at].prefix)
+    while name in _ASSIGNMENTS and at < len(words):
+        found = _ASSIGNMENTS[name].fullmatch(words[at].only or words[at].prefix)
         if found is None:
             if words[at].only is None:
                 raise NotSeenThrough(f"an expansion before the command that `{name}` runs")
             break
         env[found[1]] = found[2] if words[at].only is not None else words[at].text
         at += 1
+    if env and name == "sudo" and at < len(words) and words[at].text.startswith("-"):
+        raise NotSeenThrough("an option of `sudo` after a variable")
     return Unwrapped(words[at:], env, values.get(wrapper.folder) or values.get("chdir"), values)
 
 
