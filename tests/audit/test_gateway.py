@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from dragoman.audit.read import Query, query
 from dragoman.audit.verify import verify
-from support.gateway_process import GatewayProcess, Start
+from support.agents.agent_log import AgentLog
+from support.gateway_process import GatewayProcess, Start, agent, clean_environment
 
 
 def recorded(home: Path, **asked: Any) -> list[dict[str, Any]]:
@@ -115,3 +119,103 @@ async def test_a_decision_by_a_rule_is_recorded_with_the_rule(
     (decided,) = recorded(home, session=session, kind="decision")
     assert (decided["decision"], decided["by"]) == ("deny", "none")
     assert decided["rule"]["reason"] == "Not here."
+
+
+async def test_a_call_that_reached_no_rules_says_so(dragoman: Start, workspace: Path, home: Path) -> None:
+    gateway, session = await opened(dragoman, workspace)
+    gateway.on("session/request_permission", answering("allow_once"))
+    done = {"sessionUpdate": "tool_call_update", "toolCallId": "call-1", "status": "completed"}
+    await gateway.prompt(session, f"tool free\ntool broken failed\npermission\nupdate {json.dumps(done)}")
+    await gateway.stop()
+    ended = {each["call"]: each.get("unmediated") for each in recorded(home, kind="tool_ended")}
+    assert ended == {"free": True, "broken": True, "call-1": None}
+    assert [each["call"] for each in recorded(home, unmediated=True)] == ["free", "broken"]
+
+
+async def test_a_question_of_the_gateway_itself_begins_and_ends(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    rule = {"name": "see", "decision": "ask", "access": "write"}
+    gateway = await dragoman(policy={"rules": [rule]})
+    await gateway.initialize(clientCapabilities={"fs": {"readTextFile": True, "writeTextFile": True}})
+    gateway.on("session/request_permission", answering("allow_once"))
+    gateway.on("fs/write_text_file", {})
+    session = await gateway.new_session(workspace)
+    write = json.dumps({"sessionId": "{sid}", "path": f"{workspace}/a", "content": "x"})
+    await gateway.prompt(session, f"request fs/write_text_file {write}")
+    await gateway.stop()
+    found = [(each["kind"], each.get("call")) for each in recorded(home, session=session)[1:]]
+    call = found[0][1]
+    assert found == [("tool_begun", call), ("decision", call), ("answer", call), ("tool_ended", call)]
+
+
+async def test_what_follows_from_an_answer_is_recorded_with_it(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    rule = {"name": "see", "decision": "ask", "access": "write"}
+    gateway = await dragoman(policy={"rules": [rule]})
+    await gateway.initialize(clientCapabilities={"fs": {"readTextFile": True, "writeTextFile": True}})
+    gateway.on("session/request_permission", answering("allow_once"))
+    gateway.on("fs/write_text_file", {})
+    session = await gateway.new_session(workspace)
+    path = f"{workspace}/a"
+    tool = {"toolCallId": "w", "kind": "edit", "title": "Write a", "locations": [{"path": path}]}
+    asked = json.dumps({"toolCall": {**tool, "rawInput": {"file_path": path, "content": "x"}}})
+    write = json.dumps({"sessionId": "{sid}", "path": path, "content": "x"})
+    await gateway.prompt(session, f"ask {asked}\nrequest fs/write_text_file {write}")
+    await gateway.stop()
+    first, second = recorded(home, session=session, kind="decision")
+    assert (first["decision"], second["decision"], second["by"]) == ("ask", "allow", "see")
+    assert second["why"] == "a person allowed the same in this turn"
+
+
+async def test_a_question_of_no_turn_is_answered_and_recorded(
+    dragoman: Start, workspace: Path, home: Path, heard: AgentLog
+) -> None:
+    gateway, session = await opened(dragoman, workspace, agents={"scripted": agent(*heard.flags)})
+    await gateway.prompt(session, "permission-nowait\nend-turn")
+    await gateway.stop()
+    (answer,) = recorded(home, session=session, kind="answer")
+    assert (answer["call"], answer["outcome"]) == ("call-1", {"outcome": "cancelled"})
+
+
+async def test_a_call_that_a_killed_gateway_left_open_is_ended_by_the_next(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    gateway, session = await opened(dragoman, workspace)
+    gateway.start_prompt(session, "toolopen left\nsleep-until-cancel")
+    await gateway.next_message(lambda m: "left" in str(m.get("params", {}).get("update")))
+    await gateway.kill()
+    gateway.end_agents()
+    gateway = await dragoman()
+    await gateway.initialize()
+    await gateway.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    await gateway.stop()
+    (ended,) = recorded(home, session=session, kind="tool_ended")
+    assert (ended["call"], ended["status"], ended["reason"]) == ("left", "failed", "restart")
+    assert verify(home / "audit").consistent
+
+
+async def test_a_session_that_is_removed_for_its_age_leaves_a_record(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    gateway, session = await opened(dragoman, workspace)
+    await gateway.prompt(session, "say before")
+    await gateway.stop()
+    gateway = await dragoman(sessions={"expire_after": 30, "retain_days": 1e-9})
+    await gateway.initialize()
+    await gateway.logged("session removed by sessions.retain_days")
+    await gateway.stop()
+    (deleted,) = recorded(home, session=session, kind="session_deleted")
+    assert (deleted["agent"], deleted["by"]) == ("scripted", "sessions.retain_days")
+
+
+async def test_an_export_on_the_command_line(dragoman: Start, workspace: Path, home: Path) -> None:
+    gateway, session = await opened(dragoman, workspace)
+    await gateway.prompt(session, "say before")
+    await gateway.stop()
+    command = [sys.executable, "-m", "dragoman", "sessions", "export", session[:14]]
+    environment = {**clean_environment(), "DRAGOMAN_HOME": str(home)}
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
+    (exported,) = recorded(home, session=session, kind="session_exported")
+    assert (exported["agent"], exported["to"], exported["by"]) == ("scripted", "-", "local")

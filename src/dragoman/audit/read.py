@@ -49,7 +49,7 @@ class Query:
             return False
         if (self.since and found["at"] < self.since) or (self.until and found["at"] >= self.until):
             return False
-        if self.unmediated and found["kind"] != "unmediated":
+        if self.unmediated and found["kind"] != "unmediated" and found.get("unmediated") is not True:
             return False
         if self.kind is not None and found["kind"] != self.kind:
             return False

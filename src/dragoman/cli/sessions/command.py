@@ -160,10 +160,11 @@ def export(id: str, format: Format | None, output: str | None) -> None:
     by_name: Format = "markdown" if file is not None and file.suffix in (".md", ".markdown") else "ndjson"
 
     async def run(store: FileStore) -> None:
-        await write(store, await find(store, id), format or by_name, file)
+        record = await find(store, id)
+        tell("session_exported", session=record.id, agent=record.agent, to=output or "-")
+        await write(store, record, format or by_name, file)
 
     with_store(paths, run)
-    tell("session_exported", session=id, to=output or "-")
 
 
 @sessions.command()

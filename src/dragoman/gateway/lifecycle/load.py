@@ -35,7 +35,6 @@ from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
-from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.binding import ClosedMeanwhile
 from dragoman.gateway.session.session import Session, result_line
@@ -82,8 +81,6 @@ async def _wherever_it_is(
     for delay in (*DELAYS, None):
         try:
             await come_back(client, request)
-            who = client.terms.identity.name
-            client.gateway.audit.record("session_loaded", {"session": session_of(request.params), "by": who})
             return
         except (OwnerGone, ClosedMeanwhile):
             lost = True
@@ -263,6 +260,8 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
     session = await _reach(client, session_id, params)
     while client.gateway.sessions.get(session_id) is not session:  # unloaded since
         session = await _reach(client, session_id, params)
+    facts = {"session": session_id, "agent": session.agent_name, "by": client.terms.identity.name}
+    client.gateway.audit.record("session_loaded", facts)
     if not client.may_control:
         return session, params
     if directories:

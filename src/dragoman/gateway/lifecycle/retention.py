@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.ports.store import (
@@ -14,6 +15,7 @@ from dragoman.gateway.ports.store import (
     Removed,
     SessionAway,
     SessionHeld,
+    SessionRecord,
     Store,
     StoredSession,
     StoreError,
@@ -74,7 +76,7 @@ async def _forget(gateway: Registry, store: Store) -> None:
     settings = gateway.config.sessions
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)
-        expired = await expire(store, timestamp(int(since.timestamp() * 1000)))
+        expired = await expire(store, timestamp(int(since.timestamp() * 1000)), partial(_record, gateway))
         _tell("sessions.retain_days", expired)
         for each in expired:
             gateway.deleted(each.session_id)
@@ -82,10 +84,17 @@ async def _forget(gateway: Registry, store: Store) -> None:
         _tell("sessions.retain_bytes", await prune(store, settings.retain_bytes))
 
 
-async def expire(store: Store, older_than: str) -> list[Removed]:
-    """Delete sessions not updated since that time; those with a living owner stay."""
+def _record(gateway: Registry, session: SessionRecord) -> None:
+    facts = {"session": session.id, "agent": session.agent, "by": "sessions.retain_days"}
+    gateway.audit.record("session_deleted", facts)
+
+
+async def expire(
+    store: Store, older_than: str, tell: Callable[[SessionRecord], None] = lambda session: None
+) -> list[Removed]:
+    """Delete sessions not updated since that time, `tell` called before; those with a living owner stay."""
     stored = await store.stored(older_than)
-    return [gone for session in stored if (gone := await _remove(store, session, store.delete))]
+    return [gone for session in stored if (gone := await _remove(store, session, store.delete, tell))]
 
 
 async def prune(store: Store, max_bytes: int) -> list[Removed]:
@@ -100,13 +109,17 @@ async def prune(store: Store, max_bytes: int) -> list[Removed]:
 
 
 async def _remove(
-    store: Store, session: StoredSession, remove: Callable[[str], Awaitable[bool]]
+    store: Store,
+    session: StoredSession,
+    remove: Callable[[str], Awaitable[bool]],
+    tell: Callable[[SessionRecord], None] = lambda session: None,
 ) -> Removed | None:
     """Remove one session; None if it stays: it is live, was used since it was listed, or cannot be removed."""
     try:
         record = await store.get(session.id)
         if record is None or record.owner == store.owner.id or record.updated_at != session.updated_at:
             return None
+        tell(record)
         if not await remove(record.id):
             return None
     except (SessionHeld, SessionAway):

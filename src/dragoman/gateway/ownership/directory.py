@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import structs
@@ -35,6 +36,7 @@ from dragoman.gateway.ports.store import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.questions.question import unanswered
 from dragoman.wire import timestamps
@@ -296,7 +298,7 @@ class StoreDirectory:
         async for update in transcript.updates(self.store, session.id):
             if update.get("sessionUpdate") in ("tool_call", "tool_call_update"):
                 tools.see(update)
-        for closing in tools.fail_all():
+        for closing in tools.fail_all(partial(auditing.tool_interrupted, session)):
             session.publish(closing)
         async for question in unanswered(self.store, session.id):
             session.record(**question, by="restart")

@@ -12,6 +12,7 @@ from dragoman.gateway.ports.audit import Audit
 if TYPE_CHECKING:
     from dragoman.gateway.session.open_tools import OpenTools
     from dragoman.gateway.session.policy.verdict import Verdict
+    from dragoman.gateway.session.settings.choices import Choices
     from dragoman.policy.decide import Policy
 
 LONGEST = 200
@@ -24,6 +25,10 @@ class HasAudit(Protocol):
     def audit(self) -> Audit: ...
 
 
+class WatchesCalls(Protocol):
+    def watches_calls(self) -> bool: ...
+
+
 class Audited(Protocol):
     """The part of a session that is looked at here."""
 
@@ -31,9 +36,13 @@ class Audited(Protocol):
     agent_name: str
     cwd: str
     tools: OpenTools
+    choices: Choices
 
     @property
     def gateway(self) -> HasAudit: ...
+
+    @property
+    def policy(self) -> WatchesCalls: ...
 
     @property
     def turn(self) -> object: ...
@@ -52,8 +61,17 @@ def see_tool(session: Audited, tool: JsonObject) -> None:
 
 
 def tool_ended(session: Audited, tool: JsonObject) -> None:
-    """A tool call ended, or was closed with its turn."""
-    _tool(session, "tool_ended", tool, {"status": tool.get("status")})
+    """A tool call ended, or was closed with its turn; one that reached no rules is marked, here or by `unmediated`."""
+    facts: dict[str, Any] = {"status": tool.get("status")}
+    told = session.tools.slipped_by(tool) and session.policy.watches_calls()
+    if not told and not session.tools.is_mediated(tool.get("toolCallId")):
+        facts["unmediated"] = True
+    _tool(session, "tool_ended", tool, facts)
+
+
+def tool_interrupted(session: Audited, tool: JsonObject) -> None:
+    """A tool call was open when its gateway was killed."""
+    _tool(session, "tool_ended", tool, {"status": tool.get("status"), "reason": "restart"})
 
 
 def decided(
@@ -88,6 +106,14 @@ def answered(session: Audited, call: object, facts: JsonObject) -> bool:
         session.gateway.audit.record("answer", told)
         return True
     return session.gateway.audit.stored("answer", told)
+
+
+def cancelled(session: Audited, call: object, by: str) -> None:
+    """A question is answered with `cancelled` before any client was asked."""
+    if not session.follows:
+        session.gateway.audit.record(
+            "answer", _answer(session, call, {"by": by, "outcome": {"outcome": "cancelled"}})
+        )
 
 
 def wait_to_answer(
@@ -129,6 +155,24 @@ def unmediated(session: Audited, tool: JsonObject) -> None:
     """A tool call ran without a decision."""
     if session.turn is not None:
         _tool(session, "unmediated", tool, _named(session.tools.filled(tool)))
+
+
+def mode_reported(session: Audited, former: object, mode: object) -> None:
+    """The agent says that its mode has changed: as a client asked, or by itself."""
+    asked = session.choices.take_asked(mode)
+    _mode(session, former, mode, asked.by if asked is not None else "agent")
+
+
+def mode_accepted(session: Audited, mode: object) -> None:
+    """The agent accepted the mode that was asked for; some report it too, before or after."""
+    asked = session.choices.take_asked(mode) if mode is not None else None
+    if asked is not None and asked.former != mode:
+        _mode(session, asked.former, mode, asked.by)
+
+
+def _mode(session: Audited, former: object, mode: object, by: str) -> None:
+    if not session.follows:  # the owner records it
+        _record(session, "mode_changed", {"mode": mode, "former": former, "by": by})
 
 
 def session_began(session: Audited, by: str, forked_from: str | None) -> None:

@@ -35,8 +35,7 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
     if len(session.questions):
         session.questions.cancel_all("turn_end")
     command = session.tools.command_since() if turn.cancelled else None
-    for closing in session.tools.fail_all():  # quirk tool_call_left_open
-        auditing.tool_ended(session, closing)
+    for closing in session.tools.fail_all(partial(auditing.tool_ended, session)):  # quirk tool_call_left_open
         session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.recovery.settle(session.gateway.spawn(_end_command(session, session.agent, command)))
@@ -116,8 +115,7 @@ def _let_go(session: Session, error: RpcError, *, crashed: bool) -> None:
     if crashed:
         session.recovery.crashed()
     session.record("agent_exited", message=error.message, expected=not crashed)
-    for closing in session.tools.fail_all():
-        auditing.tool_ended(session, closing)
+    for closing in session.tools.fail_all(partial(auditing.tool_ended, session)):
         session.publish(closing)
     session.questions.drop_all()
     session.forwarding.withdraw()

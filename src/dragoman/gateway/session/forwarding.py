@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.rewriting.rewrite import with_session
+from dragoman.gateway.session import auditing
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import Malformed, RpcError, internal, session_not_found
 
@@ -45,7 +46,9 @@ class Forwarding:
             agent.origins.pop(call, None)
             shown = session.reply_for_client(reply)
             if shown.ok:
-                session.choices.save(request, method or request.method, raw, shown)
+                auditing.mode_accepted(
+                    session, session.choices.save(request, method or request.method, raw, shown)
+                )
                 shown = result(shown) if result is not None else shown
             session.after_events(lambda: request.answer(shown))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Literal
 
 from dragoman.gateway.bounded_dict import BoundedDict
@@ -38,10 +39,11 @@ class OpenTools:
 
     def slipped_by(self, tool: JsonObject) -> bool:
         """Whether this update completes a call that never reached the rules."""
-        tool_id = tool.get("toolCallId")
-        return (
-            tool.get("status") == "completed" and isinstance(tool_id, str) and tool_id not in self._mediated
-        )
+        return tool.get("status") == "completed" and not self.is_mediated(tool.get("toolCallId"))
+
+    def is_mediated(self, tool_id: object) -> bool:
+        """Whether a call reached the rules; True for one without a usable id, about which nothing is known."""
+        return not isinstance(tool_id, str) or tool_id in self._mediated
 
     def see(self, tool: JsonObject) -> tuple[Change, ...]:
         """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question; tells what is new."""
@@ -84,12 +86,14 @@ class OpenTools:
     def __len__(self) -> int:
         return len(self._open)
 
-    def fail_all(self) -> list[JsonObject]:
-        """Forget all open calls; returns the updates that close them as failed."""
+    def fail_all(self, tell: Callable[[JsonObject], None] = lambda closing: None) -> list[JsonObject]:
+        """Forget all open calls; returns the updates that close them as failed, after `tell` was called with each."""
         closing: list[JsonObject] = [
             {"sessionUpdate": "tool_call_update", "toolCallId": tool_id, "status": "failed"}
             for tool_id in self._open
         ]
+        for update in closing:
+            tell(update)
         self._open.clear()
         self._since.clear()
         self._told.clear()

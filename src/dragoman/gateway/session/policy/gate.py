@@ -7,6 +7,7 @@ question, unless the same was allowed in this turn when the agent asked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -23,12 +24,16 @@ OPTIONS: list[JsonObject] = [
     {"optionId": ALLOW, "name": "Allow once", "kind": "allow_once"},
     {"optionId": REJECT, "name": "Reject", "kind": "reject_once"},
 ]
+ALLOWED_BEFORE = "a person allowed the same in this turn"
 DENIED: JsonObject = {"outcome": "selected", "optionId": REJECT}
 ALLOWED: JsonObject = {"outcome": "selected", "optionId": ALLOW}
 
 
 class Recorder(Protocol):
     """Records decisions: the part of a session's policy that is used here."""
+
+    def see(self, tool: JsonObject) -> None:
+        """Track what is told about a tool call, and record it."""
 
     def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None: ...
 
@@ -109,11 +114,10 @@ class Gate:
             self._recorder.record(verdict, tool, DENIED)
             raise denied(tool, verdict)
         if verdict.decision == "ask":
-            if self._tools.allowed.take(verdict.act):
-                go_on()
-            else:
+            if not self._tools.allowed.take(verdict.act):
                 self._ask(request, tool, verdict, go_on)
-            return
+                return
+            recorded, verdict = False, replace(verdict, decision="allow", why=ALLOWED_BEFORE)
 
         def refuse(reason: str) -> None:
             request.fail(internal(reason, "audit"))
@@ -144,7 +148,7 @@ class Gate:
                 "toolCallId": tool["toolCallId"],
                 "status": status,
             }
-            self._tools.see(closing)
+            self._recorder.see(closing)
             self._stream.publish(closing)
 
 

@@ -25,6 +25,7 @@ from dragoman.gateway.session.settings.options import MODE
 from dragoman.rpc.request import Request
 
 if TYPE_CHECKING:
+    from dragoman.gateway.agent import AgentConnection
     from dragoman.gateway.session.session import Session
     from dragoman.policy.decide import Policy
     from dragoman.policy.memory.file import Remembered
@@ -124,7 +125,10 @@ class SessionPolicy:
         session = self._session
         mode = session.options.current().get(MODE)
         told = isinstance(mode, str) and isinstance(former, str) and mode != former
-        if not told or session.follows or session.choices.is_granted(mode):
+        if not told or session.follows:
+            return
+        auditing.mode_reported(session, former, mode)
+        if session.choices.is_granted(mode):
             return
         verdict = self.switch_verdict(str(mode))
         if verdict.decision == "allow" or session.agent is None:
@@ -134,7 +138,12 @@ class SessionPolicy:
             f"The agent switched to the mode {mode!r} by itself, which the rule {verdict.rule!r} does not allow: "
             f"it is switched back to {former!r}."
         )
-        session.gateway.spawn(session.choices.switch_back(session.agent, str(former)))
+        session.gateway.spawn(self._switch_back(session.agent, str(former)))
+
+    async def _switch_back(self, agent: AgentConnection, mode: str) -> None:
+        await self._session.choices.switch_back(agent, mode)
+        if self._session.options.current().get(MODE) == mode:
+            auditing.mode_accepted(self._session, mode)
 
     def watches_calls(self) -> bool:
         """Whether a call that slipped by the rules is marked: not where nothing of the agent is known to reach them."""
@@ -200,6 +209,9 @@ class SessionPolicy:
             then()
 
         auditing.decided(self._session, verdict, self.rules, tool.get("toolCallId"), recorded, refuse)
+
+    def see(self, tool: JsonObject) -> None:
+        auditing.see_tool(self._session, tool)
 
     def record(self, verdict: Verdict, tool: JsonObject, outcome: JsonObject) -> None:
         """Record a decision that was taken without a person and allows nothing."""

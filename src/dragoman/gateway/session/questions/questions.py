@@ -79,6 +79,7 @@ class Questions:
             return
         in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
         if self._session.cancelling or not in_turn:
+            auditing.cancelled(session, tool.get("toolCallId"), "turn")
             request.reply(CANCEL_ANSWER[PERMISSION])
             return
         if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
@@ -110,6 +111,7 @@ class Questions:
                 raise method_not_found(ELICITATION)
             raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
         if self._session.cancelling:
+            auditing.cancelled(self._session, None, "turn")
             request.reply(CANCEL_ANSWER[ELICITATION])
             return
         self._ask(request, request.params, frozenset())
@@ -219,6 +221,8 @@ class Questions:
         about: JsonObject | None = None,
     ) -> None:
         if len(self._open) >= limits.OPEN_QUESTIONS:
+            call = as_object(decode_object(raw).get("toolCall")).get("toolCallId")
+            auditing.cancelled(self._session, call, "limit")
             request.reply(CANCEL_ANSWER[request.method])
             return
         params, given = self._session.for_client(raw), None

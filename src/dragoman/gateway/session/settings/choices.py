@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object
@@ -29,6 +30,13 @@ NAMED_BY = {SET_MODE: None, SET_MODEL: None, SET_OPTION: "configId"}
 CATEGORY_OF = {SET_MODE: (MODE, "modeId"), SET_MODEL: (MODEL, "modelId")}
 
 
+@dataclass(frozen=True, slots=True)
+class AskedMode:
+    mode: object
+    former: object
+    by: str
+
+
 class Choices:
     def __init__(self, stream: Stream, options: Options, binding: Binding, updates: AgentUpdates) -> None:
         self._stream = stream
@@ -37,14 +45,16 @@ class Choices:
         self._updates = updates
         self._made: dict[tuple[str, str], JsonObject] = {}
         self._granted: object = None
+        self._asked: AskedMode | None = None
+        """The mode that was asked for and that the agent has not reported or accepted yet."""
         self._model_words = False
         """A client has used `session/set_model`: changes of the model are also sent as `current_model_update`."""
 
-    def save(self, request: Request, method: str, params: bytes, reply: Reply) -> None:
-        """Save a setting that the agent accepted, for later clients and for a restarted agent."""
+    def save(self, request: Request, method: str, params: bytes, reply: Reply) -> object:
+        """Save a setting that the agent accepted, for later clients and for a restarted agent; returns its value."""
         self._model_words = self._model_words or request.method == SET_MODEL
         if method not in NAMED_BY:
-            return
+            return None
         chosen = {
             key: value for key, value in decode_object(params).items() if key not in ("sessionId", "_meta")
         }
@@ -57,10 +67,19 @@ class Choices:
             self._made[method, name] = chosen
         self._stream.record("setting", method=method, **chosen)
         self._reflect(request, method, chosen, reply)
+        return chosen.get("value" if method == SET_OPTION else CATEGORY_OF[method][1])
 
-    def grant(self, mode: object) -> None:
-        """A client may switch to this mode, which the agent reports before or after it answers."""
+    def grant(self, mode: object, by: str) -> None:
+        """Let `by` switch to this mode, which the agent reports before or after it answers."""
         self._granted = mode
+        self._asked = AskedMode(mode, self._options.current().get(MODE), by)
+
+    def take_asked(self, mode: object) -> AskedMode | None:
+        """Who asked for a mode that holds now; None if no one did, or if this was taken already."""
+        if self._asked is None or self._asked.mode != mode:
+            return None
+        asked, self._asked = self._asked, None
+        return asked
 
     def is_granted(self, mode: object) -> bool:
         return mode == self._granted
@@ -72,7 +91,7 @@ class Choices:
             method, chosen = SET_MODE, {"modeId": mode}
         else:
             method, chosen = SET_OPTION, {"configId": str(option.get("id")), "value": mode}
-        self.grant(mode)
+        self.grant(mode, "policy")
         params = encode({"sessionId": self._binding.agent_session_id, **chosen})
         reply = await agent.ask(method, params, APPLY_TIMEOUT)
         if not reply.ok:

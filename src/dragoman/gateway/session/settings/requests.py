@@ -34,7 +34,7 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
         session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
 
     if category == MODE:
-        _switch(session, request, value, forward, older=True)
+        _switch(client, session, request, value, forward, older=True)
     else:
         forward()
 
@@ -48,14 +48,20 @@ def _as_known(client: ClientConnection, reply: Reply) -> Reply:
 
 
 def _switch(
-    session: Session, request: Request, value: object, forward: Callable[[], None], *, older: bool = False
+    client: ClientConnection,
+    session: Session,
+    request: Request,
+    value: object,
+    forward: Callable[[], None],
+    *,
+    older: bool = False,
 ) -> None:
     """Switch the mode, if the rules allow it. One that the agent does not offer is refused (quirk unknown_mode)."""
     if not session.options.offers(MODE, value, older=older):
         raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
 
     def granted() -> None:
-        session.choices.grant(value)
+        session.choices.grant(value, client.terms.identity.name)
         forward()
 
     session.policy.switch(request, str(value), granted)
@@ -86,6 +92,6 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
         session.forwarding.to_agent(request, old, method, answer)
 
     if mode is not None and mode.get("id") == params.get("configId"):
-        _switch(session, request, params.get("value"), forward)
+        _switch(client, session, request, params.get("value"), forward)
     else:
         forward()
