@@ -46,6 +46,7 @@ class GatewayAudit:
         self.folder: Path | None = folder
         self._config = config
         self._hidden: list[str] = []
+        self._files: dict[Path, None] = {}
         self._blocks = config.on_failure == "block"
         self._patience = patience or PATIENCE
         self.content = config.content
@@ -93,13 +94,21 @@ class GatewayAudit:
         if "_log" in self.__dict__:
             self._log.hide(self._hidden)
 
+    def watch(self, files: Iterable[Path]) -> None:
+        if "_log" in self.__dict__:
+            self._log.watch(files)
+        else:
+            self._files.update(dict.fromkeys(files))
+
     @cached_property
     def _log(self) -> AuditLog:
         """Opened, and imported, with the first record."""
         from dragoman.audit.log import AuditLog
 
         assert self.folder is not None
-        return AuditLog(self.folder, self._config, self._hidden)
+        made = AuditLog(self.folder, self._config, self._hidden)
+        made.watch(self._files)
+        return made
 
     async def close(self) -> None:
         """Refuse what waits, tell that the gateway stops, sign, and wait a moment for the anchors."""
@@ -116,7 +125,10 @@ class GatewayAudit:
         self._beginning.cancel()
         started, self._started = self._started, None
         if started is not None:
-            self._tell("gateway_started", started)
+            from dragoman.audit.configuration import describe
+
+            files = [describe(file) for file in self._files if file.exists()]
+            self._tell("gateway_started", {**started, "configuration": files})
 
     def _tell(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
         with suppress(AuditError):  # logged, and counted in the next record

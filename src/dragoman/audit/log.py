@@ -14,6 +14,7 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from dragoman.audit.chain import Chain, end_dead_chains
+from dragoman.audit.configuration import MOST_FILES, record_changes
 from dragoman.audit.errors import AuditError
 from dragoman.audit.hiding import Hiding
 from dragoman.audit.keys import KeyProblem
@@ -33,7 +34,10 @@ DAY = 86_400_000
 
 class AuditLog:
     def __init__(self, folder: Path, config: AuditConfig, hidden: Iterable[str] = ()) -> None:
+        """Any thread may use it."""
         self.folder = folder
+        self._guard = threading.RLock()
+        self._watched: dict[Path, None] = {}
         self._config = config
         self._anchors: list[Anchor] = []
         if config.anchors:
@@ -55,22 +59,30 @@ class AuditLog:
 
     def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
         """Write one record. Raises `AuditError` if it cannot be written. `secrets` are replaced in this one."""
-        if self._thread is None:
-            self._start()
-        try:
-            if self.missing:
-                self._chain.append("gap", {"missing": self.missing})
-                self.missing = 0
-            self._chain.append(kind, self._hiding.apply(facts, secrets))
-        except AuditError as error:
-            self.missing += 1
-            if self.failure is None:
-                log.error("the audit cannot be written", extra={"error": str(error)})
-            self.failure = str(error)
-            raise
-        if self.failure is not None:
-            log.warning("the audit can be written again")
-            self.failure = None
+        with self._guard:
+            if self._thread is None:
+                self._start()
+            try:
+                if self.missing:
+                    self._chain.append("gap", {"missing": self.missing})
+                    self.missing = 0
+                self._chain.append(kind, self._hiding.apply(facts, secrets))
+            except AuditError as error:
+                self.missing += 1
+                if self.failure is None:
+                    log.error("the audit cannot be written", extra={"error": str(error)})
+                self.failure = str(error)
+                raise
+            if self.failure is not None:
+                log.warning("the audit can be written again")
+                self.failure = None
+
+    def watch(self, files: Iterable[Path]) -> None:
+        """Record changes of these configuration files, those since the last look of any process too."""
+        with self._guard:
+            self._watched.update(dict.fromkeys(files))
+            for file in list(self._watched)[:-MOST_FILES]:
+                del self._watched[file]
 
     def sign(self) -> None:
         """Sign now what is not signed yet; a failure is logged."""
@@ -101,6 +113,14 @@ class AuditLog:
         for anchor in self._anchors:
             anchor.add(line)
 
+    def _look_at_files(self) -> None:
+        with self._guard:
+            files = list(self._watched)
+        try:
+            record_changes(self.folder, files, self.record)
+        except (OSError, AuditError) as error:
+            log.warning("changes of the configuration are not recorded", extra={"error": str(error)})
+
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         self._thread.start()
@@ -112,7 +132,9 @@ class AuditLog:
             end_dead_chains(self.folder)
         except (OSError, Broken) as error:
             log.warning("the ends of old chains of the audit are not fixed", extra={"error": str(error)})
+        self._look_at_files()
         while not self._stop.wait(SIGN_EVERY):
+            self._look_at_files()
             self.sign()
             if self._config.retain_days and time() - pruned > PRUNE_EVERY:
                 pruned = time()

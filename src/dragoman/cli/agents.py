@@ -17,7 +17,7 @@ from dragoman.agents.known import (
     locate,
     with_command,
 )
-from dragoman.cli.audit.tell import tell
+from dragoman.cli.audit.tell import changing, tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
@@ -208,8 +208,9 @@ def add(
     if sandbox is not None:
         settings["sandbox"] = sandbox
     paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
-    add_agent(paths, name, settings, replace=force)
-    tell("agent_added", agent=name, kind_of_agent=settings["kind"])
+    with changing(paths.config_file):
+        add_agent(paths, name, settings, replace=force)
+    tell("agent_added", agent=name, kind_of_agent=settings["kind"], command=mask_words(command), url=url)
     click.echo(f"added {name} to {paths.config_file}")
 
 
@@ -227,6 +228,7 @@ def remove(name: str) -> None:
     paths, loaded = load_settings()
     if name in KNOWN and loaded.origin("agents", name) == "known agent":
         raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')
-    remove_agent(paths, name)
+    with changing(paths.config_file):
+        remove_agent(paths, name)
     tell("agent_removed", agent=name)
     click.echo(f"removed {name} from {paths.config_file}")

@@ -25,7 +25,7 @@ from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, load
 from dragoman.config.model import AgentConfig, Config
-from dragoman.config.paths import Paths
+from dragoman.config.paths import ADMINISTRATOR, Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
@@ -43,7 +43,7 @@ from dragoman.transports.listen import Listener, ListenError
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
     from dragoman.policy.memory.file import Remembered
-    from dragoman.policy.rulebook import Change, Rulebook
+    from dragoman.policy.rulebook import Change, Renewal, Rulebook
     from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -103,9 +103,9 @@ async def gateway(
     traces = open_traces(config)
     store, trouble = await open_store(config, paths)
     followers = SocketFollowers(functools.partial(_followers_folder, paths))
-    policies = _Policies(config, paths)
     await convert_old_answers(config, paths)
     audit, close_audit = open_audit(config, paths)
+    policies = _Policies(config, paths, audit)
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -192,6 +192,7 @@ def open_audit(config: Config, paths: Paths) -> tuple[Audit, Callable[[], Awaita
     started = {"version": dragoman.__version__, "pid": os.getpid()}
     audit = GatewayAudit(paths.state_dir / "audit", config.audit, config.sessions.write_patience, started)
     audit.hide(_secrets_of(config))
+    audit.watch([paths.config_file, ADMINISTRATOR, paths.trust_file])
     return audit, audit.close
 
 
@@ -253,8 +254,6 @@ def rulebook(config: Config, paths: Paths) -> Rulebook:
 
 def try_policy(config: Config, paths: Paths, workspace: Path) -> None:
     """Raise `ConfigError` if the rules for a workspace do not do what their examples say."""
-    from dragoman.policy.load import ADMINISTRATOR
-
     rules = [*config.policy.rules, *config.policy.narrow]
     if ADMINISTRATOR.exists() or any(rule.match or rule.not_match for rule in rules):
         rulebook(config, paths).read(str(workspace))
@@ -266,9 +265,10 @@ class _Policies:
     The engine is imported with the first question.
     """
 
-    def __init__(self, config: Config, paths: Paths) -> None:
+    def __init__(self, config: Config, paths: Paths, audit: Audit) -> None:
         self._config = config
         self._paths = paths
+        self._audit = audit
         self.gateway: Gateway | None = None
         """Whose sessions are told of changes."""
 
@@ -276,6 +276,8 @@ class _Policies:
     def book(self) -> Rulebook:
         book = rulebook(self._config, self._paths)
         book.on_change = self._tell
+        book.on_renewal = self._record
+        book.on_first = lambda file: self._audit.watch([file])
         return book
 
     def policy_for(self, workspace: str) -> Policy:
@@ -283,6 +285,21 @@ class _Policies:
 
     def trouble(self, workspace: str) -> str | None:
         return self.book.trouble(workspace)
+
+    def _record(self, renewal: Renewal) -> None:
+        from dragoman.audit.configuration import describe
+
+        facts: dict[str, Any] = {
+            "workspace": renewal.workspace,
+            "files": [describe(file) for file in renewal.files],
+            "before": renewal.before,
+            "after": renewal.after,
+            "by": "file",
+        }
+        if renewal.trouble is not None:
+            self._audit.record("policy_refused", {**facts, "why": renewal.trouble})
+        else:
+            self._audit.record("policy_changed", {**facts, "wider": list(renewal.wider)})
 
     def _tell(self, change: Change) -> None:
         if self.gateway is not None:

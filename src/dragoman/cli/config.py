@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dragoman.cli.audit.tell import tell
+from dragoman.cli.audit.tell import changing, tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import here, load_settings
 from dragoman.config.errors import ConfigError
@@ -84,7 +84,8 @@ def init(force: bool) -> None:
     paths = find_paths()
     if paths.config_file.exists() and not force:
         raise ConfigError(f"{paths.config_file} exists already (--force replaces it)")
-    write_file(paths, template())
+    with changing(paths.config_file):
+        write_file(paths, template())
     click.echo(f"wrote {paths.config_file}")
 
 
@@ -96,7 +97,8 @@ def trust(directory: Path, remove: bool) -> None:
     paths = find_paths()
     file = find_root(directory.absolute()) / WORKSPACE_FILE
     if remove:
-        found = Trust(paths).revoke(file)
+        with changing(paths.trust_file):
+            found = Trust(paths).revoke(file)
         tell("trust_removed", path=str(file))
         click.echo(f"{file} is no longer trusted" if found else f"{file} was not trusted")
         return
@@ -104,6 +106,7 @@ def trust(directory: Path, remove: bool) -> None:
     if content is None:
         raise ConfigError(f"there is no {file}")
     named = list(parse(file, content))
-    Trust(paths).grant(file, content)
     tell("trust_given", path=str(file), sha256=sha256(content).hexdigest())
+    with changing(paths.trust_file):
+        Trust(paths).grant(file, content)
     click.echo(f"{file} is trusted" + (f"; it sets {', '.join(named)}" if named else ""))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli.audit.tell import changing
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
 
@@ -55,7 +56,10 @@ def edit(ctx: click.Context, as_json: bool) -> None:
                 click.echo(text, err=True)
         if not (again and click.confirm("Edit it again?", default=True, err=True)):
             break
-    changed = not problems and _put_in_force(draft, file, before)
+    changed = False
+    if not problems:
+        with changing(paths.config_file):
+            changed = _put_in_force(draft, file, before)
     if as_json:
         told = {"file": str(file), "changed": changed, "problems": problems, "warnings": warnings}
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))

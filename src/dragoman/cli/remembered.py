@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 
@@ -45,8 +46,12 @@ def forget(id: str, as_json: bool) -> None:
     """Forget one remembered answer; what it allowed is asked again, also in sessions that run."""
     from dragoman.policy.memory.pattern import NotRemembered
 
+    kept = _open()
+    known = next((memory for memory in kept.all() if memory.id == id), None)
+    if known is not None:
+        tell("answer_forgotten", remembered=known.facts())
     try:
-        gone = _open().forget(id)
+        gone = kept.forget(id)
     except NotRemembered as error:
         raise click.ClickException(str(error)) from error
     if gone is None:

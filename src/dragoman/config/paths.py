@@ -12,6 +12,9 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.files.ownership import check_own
 
 PRIVATE_DIR = 0o700
+ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
+"""Rules of the machine's administrator. `DRAGOMAN_HOME` does not move it: a user who sets that variable must not choose
+these rules."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,11 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.files.ownership import others_may_write
 from dragoman.config.load import Loaded, parse, read
 from dragoman.config.model import PolicyConfig, PolicyRule
+from dragoman.config.paths import ADMINISTRATOR as ADMINISTRATOR
 from dragoman.config.paths import Paths
 from dragoman.policy.decide import Policy
 from dragoman.policy.requests.line import act_of_command as act_of_command
 from dragoman.policy.rules import Rule, Source, make_rules
-
-ADMINISTRATOR = Path("/etc/dragoman/policy.toml")
-"""`DRAGOMAN_HOME` does not move it: a user who sets that variable must not choose the administrator's rules."""
 
 
 def load_policy(

@@ -42,6 +42,20 @@ class Change:
     severity: str
 
 
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """Changed files of a workspace: for the audit, before the rules hold."""
+
+    workspace: str
+    files: tuple[Path, ...]
+    """Those that were changed, made or removed."""
+    before: str
+    after: str | None
+    """Digests of the rules; None if the changed ones cannot be used."""
+    wider: tuple[str, ...] = ()
+    trouble: str | None = None
+
+
 @dataclass(slots=True)
 class _Entry:
     policy: Policy
@@ -67,6 +81,9 @@ class Rulebook:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self.on_change: Callable[[Change], None] = lambda change: None
+        self.on_renewal: Callable[[Renewal], None] = lambda renewal: None
+        self.on_first: Callable[[Path], None] = lambda file: None
+        """Called with the file of a workspace whose rules are read for the first time."""
 
     def policy_for(self, workspace: str) -> Policy:
         """The rules in force for a workspace now."""
@@ -78,8 +95,10 @@ class Rulebook:
             return self._first(workspace, stamps, now)
         entry.looked = now
         if stamps != entry.stamps:
+            files = self._files(workspace)
+            changed = [file for file, was, now in zip(files, entry.stamps, stamps, strict=True) if was != now]
             entry.stamps = stamps
-            self._renew(workspace, entry)
+            self._renew(workspace, entry, tuple(changed))
         return entry.policy
 
     def trouble(self, workspace: str) -> str | None:
@@ -105,6 +124,7 @@ class Rulebook:
             asks = policy_that_asks(self._config, self._paths, self._administrator)
             entry = _Entry(asks, stamps, now, str(error))
         self._entries[workspace] = entry
+        self.on_first(Path(workspace, WORKSPACE_FILE))
         if len(self._entries) > MOST_WORKSPACES:
             del self._entries[next(iter(self._entries))]
         if entry.trouble is not None:
@@ -112,16 +132,19 @@ class Rulebook:
             self.on_change(Change(workspace, told, "error"))
         return entry.policy
 
-    def _renew(self, workspace: str, entry: _Entry) -> None:
+    def _renew(self, workspace: str, entry: _Entry, files: tuple[Path, ...]) -> None:
+        before = entry.policy.digest
         try:
             policy = self.read(workspace)
         except ConfigError as error:
             entry.trouble = str(error)
+            self.on_renewal(Renewal(workspace, files, before, None, trouble=entry.trouble))
             log.error("the changed policy cannot be used; the rules before it stay in force: %s", error)
             told = f"The changed policy cannot be used, and the rules before it stay in force: {error}"
             self.on_change(Change(workspace, told, "error"))
             return
         wider, was_broken = find_wider(entry.policy, policy), entry.trouble is not None
+        self.on_renewal(Renewal(workspace, files, before, policy.digest, tuple(wider)))
         entry.policy, entry.trouble = policy, None
         log.info("the policy has changed", extra={"workspace": workspace, "wider": len(wider)})
         if wider:
@@ -130,15 +153,17 @@ class Rulebook:
         elif was_broken:
             self.on_change(Change(workspace, "The changed policy is in force now.", "info"))
 
-    def _stamps(self, workspace: str) -> Stamps:
+    def _files(self, workspace: str) -> tuple[Path, ...]:
         administrator = self._administrator
-        files = (
+        return (
             self._paths.config_file,
             Path(workspace, WORKSPACE_FILE),
             administrator,
             administrator.parent,
         )
-        return tuple(_stamp(file) for file in files)
+
+    def _stamps(self, workspace: str) -> Stamps:
+        return tuple(_stamp(file) for file in self._files(workspace))
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import unquote
 
 from dragoman.gateway.access.identity import Identity
@@ -60,6 +61,7 @@ class Server:
         self._gateway = gateway
         self._admission = admission
         admission.first_use = FirstUse(gateway.audit)
+        admission.credentials.on_change = self._tokens_changed
         self._fronts = Fronts(gateway, agent, admission, sockets)
         config = gateway.config
         self._proxies = TrustedProxies(config.serve.trusted_proxies)
@@ -86,6 +88,8 @@ class Server:
     async def listen(self, host: str, port: int, certificate: Certificate | None = None) -> int:
         """Listen and return the port; port 0 takes a free one."""
         self._acceptor.certificate = certificate
+        if certificate is not None:
+            certificate.on_change = self._certificate_changed
         try:
             port = await self._acceptor.open(host, port)
         except OSError as error:
@@ -130,6 +134,13 @@ class Server:
         if self._acceptor.certificate is not None:
             self._acceptor.certificate.reload()
         self._admission.credentials.refresh()
+
+    def _tokens_changed(self, added: list[str], removed: list[str]) -> None:
+        self._gateway.audit.record("tokens_changed", {"added": added, "removed": removed, "by": "file"})
+
+    def _certificate_changed(self, file: Path, before: str, after: str) -> None:
+        facts = {"path": str(file), "before": before, "after": after, "by": "file"}
+        self._gateway.audit.record("certificate_changed", facts)
 
     def _look_after(self) -> None:
         """Once a second: reload a changed certificate, disconnect clients whose token or login has ended."""

@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
+from dragoman.config.audit_model import AuditConfig
+from dragoman.config.errors import ConfigError
+from dragoman.config.paths import find_paths
+
+if TYPE_CHECKING:
+    from dragoman.audit.log import AuditLog
+
+BY = "local"
 
 
 def tell(kind: str, **facts: Any) -> None:
     """Record it, if an audit is kept; a failure is told and does not stop the command."""
-    paths, loaded = load_settings(quiet=True)
-    if not loaded.config.audit.enabled:
-        return
     from dragoman.audit.errors import AuditError
+
+    with _audit() as log:
+        if log is not None:
+            try:
+                log.record(kind, {"by": BY, **facts})
+            except AuditError as error:
+                _complain(error)
+
+
+@contextmanager
+def changing(*files: Path) -> Iterator[None]:
+    """Record that a command changes configuration files, with their hashes before and after."""
+    from dragoman.audit.configuration import record_changes
+    from dragoman.audit.errors import AuditError
+
+    with _audit() as log:
+        if log is None:
+            yield
+            return
+        try:
+            record_changes(log.folder, files, log.record)  # what others changed before
+        except (AuditError, OSError) as error:
+            _complain(error)
+        yield
+        try:
+            record_changes(log.folder, files, log.record, BY, unknown=True)
+        except (AuditError, OSError) as error:
+            _complain(error)
+
+
+@contextmanager
+def _audit() -> Iterator[AuditLog | None]:
+    """The audit, if one is kept; also while the configuration is broken, which a command may be about to mend."""
+    try:
+        paths, loaded = load_settings(quiet=True)
+        settings = loaded.config.audit
+    except ConfigError:
+        paths, settings = find_paths(), AuditConfig()
+    if not settings.enabled:
+        yield None
+        return
     from dragoman.audit.log import AuditLog
 
-    log = AuditLog(paths.state_dir / "audit", loaded.config.audit)
+    log = AuditLog(paths.audit_dir, settings)
     try:
-        log.record(kind, {"by": "local", **facts})
-    except AuditError as error:
-        complain(f"warning: this is not in the audit: {error}")
+        yield log
     finally:
         log.close()
+
+
+def _complain(error: Exception) -> None:
+    complain(f"warning: this is not in the audit: {error}")

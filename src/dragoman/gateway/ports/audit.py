@@ -38,6 +38,9 @@ class Audit(Protocol):
     def hide(self, values: Iterable[str]) -> None:
         """Replace these values in all records from now on."""
 
+    def watch(self, files: Iterable[Path]) -> None:
+        """Record changes of these configuration files, those since the last look of any process too."""
+
 
 class NoAudit:
     """Implements `Audit` where none is kept."""
@@ -63,3 +66,5 @@ class NoAudit:
     def give_up(self, session: str, reason: str) -> None: ...
 
     def hide(self, values: Iterable[str]) -> None: ...
+
+    def watch(self, files: Iterable[Path]) -> None: ...

@@ -37,8 +37,13 @@ class RememberedAnswers:
     async def forget(self, request: Request, values: Values) -> Response:
         from dragoman.policy.memory.pattern import NotRemembered
 
+        kept = self._gateway.remembered
+        known = next((memory for memory in kept.all() if memory.id == values["id"]), None)
+        if known is not None:
+            facts = {"by": request.identity.name, "remembered": known.facts()}
+            self._gateway.audit.record("answer_forgotten", facts)
         try:
-            gone = await asyncio.to_thread(self._gateway.remembered.forget, values["id"])
+            gone = await asyncio.to_thread(kept.forget, values["id"])
         except NotRemembered as error:
             raise HttpError(409, str(error), code="not_stored") from error
         if gone is None:

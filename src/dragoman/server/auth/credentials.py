@@ -9,6 +9,7 @@ import hmac
 import logging
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +58,8 @@ class Credentials:
         self._instance = _Key(None, digest(instance), identity)
         self._keys: list[_Key] = [self._instance]
         self._seen: Stamp | None = None
+        self.on_change: Callable[[list[str], list[str]], None] = lambda added, removed: None
+        """Called with the names of tokens that a changed file adds and removes; a replaced one is both."""
         if file is not None:
             self._seen = stamp_of(file.path)
         self._use(file.read() if file is not None else [])
@@ -141,12 +144,24 @@ class Credentials:
         if self.file is None or (stamp := stamp_of(self.file.path)) == self._seen:
             return
         self._seen = stamp
+        before = self._names()
         try:
             self._use(self.file.read())
         except ConfigError as error:
             log.error("token file could not be reloaded; keeping the previous tokens: %s", error)
         else:
             log.info("tokens have changed", extra={"tokens": len(self._keys) - 1})
+            now = self._names()
+            added, removed = (
+                sorted(name for _, name in one.items() - other.items())
+                for one, other in ((now, before), (before, now))
+            )
+            if added or removed:
+                self.on_change(added, removed)
+
+    def _names(self) -> dict[tuple[str, str], str]:
+        """Names of the named tokens, by hash and role."""
+        return {(key.hash, str(key.identity.role)): key.identity.name for key in self._keys[1:]}
 
     def _use(self, tokens: list[Token]) -> None:
         named = [_Key(token, token.hash, token.identity(self._quotas)) for token in tokens]
