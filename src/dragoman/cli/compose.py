@@ -9,17 +9,17 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import dragoman
 from dragoman import machine
 from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.agents.launcher import ProcessLauncher
+from dragoman.cli.audit.opening import open_audit, record_renewal
 from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
 from dragoman.config.errors import ConfigError
@@ -30,7 +30,7 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.ports.audit import Audit, NoAudit
+from dragoman.gateway.ports.audit import Audit
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
@@ -43,7 +43,7 @@ from dragoman.transports.listen import Listener, ListenError
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
     from dragoman.policy.memory.file import Remembered
-    from dragoman.policy.rulebook import Change, Renewal, Rulebook
+    from dragoman.policy.rulebook import Change, Rulebook
     from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -183,28 +183,6 @@ def open_traces(config: Config) -> list[Traces]:
     return [Traces(config.traces.endpoint)]
 
 
-def open_audit(config: Config, paths: Paths) -> tuple[Audit, Callable[[], Awaitable[None]]]:
-    """The audit of this process, and how it is closed."""
-    if not config.audit.enabled:
-        return NoAudit(), functools.partial(asyncio.sleep, 0)
-    from dragoman.audit.gateway_audit import GatewayAudit
-
-    started = {"version": dragoman.__version__, "pid": os.getpid()}
-    audit = GatewayAudit(paths.state_dir / "audit", config.audit, config.sessions.write_patience, started)
-    audit.hide(_secrets_of(config))
-    audit.watch([paths.config_file, ADMINISTRATOR, paths.trust_file])
-    return audit, audit.close
-
-
-def _secrets_of(config: Config) -> Iterator[str]:
-    """Values in the configuration that no record may have."""
-    for agent in config.agents.values():
-        yield from agent.env.values()
-        yield from agent.headers.values()
-    if config.serve.auth_token is not None:
-        yield config.serve.auth_token
-
-
 def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes:
     named = [
         *(agent.sandbox for agent in config.agents.values()),
@@ -276,7 +254,7 @@ class _Policies:
     def book(self) -> Rulebook:
         book = rulebook(self._config, self._paths)
         book.on_change = self._tell
-        book.on_renewal = self._record
+        book.on_renewal = functools.partial(record_renewal, self._audit)
         book.on_first = lambda file: self._audit.watch([file])
         return book
 
@@ -285,21 +263,6 @@ class _Policies:
 
     def trouble(self, workspace: str) -> str | None:
         return self.book.trouble(workspace)
-
-    def _record(self, renewal: Renewal) -> None:
-        from dragoman.audit.configuration import describe
-
-        facts: dict[str, Any] = {
-            "workspace": renewal.workspace,
-            "files": [describe(file) for file in renewal.files],
-            "before": renewal.before,
-            "after": renewal.after,
-            "by": "file",
-        }
-        if renewal.trouble is not None:
-            self._audit.record("policy_refused", {**facts, "why": renewal.trouble})
-        else:
-            self._audit.record("policy_changed", {**facts, "wider": list(renewal.wider)})
 
     def _tell(self, change: Change) -> None:
         if self.gateway is not None:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.audit import Audit
+from dragoman.rpc.request import Request
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.open_tools import OpenTools
@@ -108,12 +109,13 @@ def answered(session: Audited, call: object, facts: JsonObject) -> bool:
     return session.gateway.audit.stored("answer", told)
 
 
-def cancelled(session: Audited, call: object, by: str) -> None:
-    """A question is answered with `cancelled` before any client was asked."""
+def cancel(session: Audited, request: Request, answer: bytes, by: str) -> None:
+    """Answer a question with `cancelled` before any client was asked, once that is recorded."""
     if not session.follows:
-        session.gateway.audit.record(
-            "answer", _answer(session, call, {"by": by, "outcome": {"outcome": "cancelled"}})
-        )
+        call = as_object(decode_object(request.params).get("toolCall")).get("toolCallId")
+        facts = {"by": by, "outcome": {"outcome": "cancelled"}}
+        session.gateway.audit.record("answer", _answer(session, call, facts))
+    request.reply(answer)
 
 
 def wait_to_answer(

@@ -79,8 +79,7 @@ class Questions:
             return
         in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
         if self._session.cancelling or not in_turn:
-            auditing.cancelled(session, tool.get("toolCallId"), "turn")
-            request.reply(CANCEL_ANSWER[PERMISSION])
+            auditing.cancel(session, request, CANCEL_ANSWER[PERMISSION], "turn")
             return
         if isinstance(tool.get("toolCallId"), str) and not self._session.tools.told(tool["toolCallId"]):
             announced = quirks.announcement(tool)
@@ -111,8 +110,7 @@ class Questions:
                 raise method_not_found(ELICITATION)
             raise invalid_params(f"The client does not offer elicitation mode {mode!r}", "elicitation_mode")
         if self._session.cancelling:
-            auditing.cancelled(self._session, None, "turn")
-            request.reply(CANCEL_ANSWER[ELICITATION])
+            auditing.cancel(self._session, request, CANCEL_ANSWER[ELICITATION], "turn")
             return
         self._ask(request, request.params, frozenset())
 
@@ -221,9 +219,7 @@ class Questions:
         about: JsonObject | None = None,
     ) -> None:
         if len(self._open) >= limits.OPEN_QUESTIONS:
-            call = as_object(decode_object(raw).get("toolCall")).get("toolCallId")
-            auditing.cancelled(self._session, call, "limit")
-            request.reply(CANCEL_ANSWER[request.method])
+            auditing.cancel(self._session, request, CANCEL_ANSWER[request.method], "limit")
             return
         params, given = self._session.for_client(raw), None
         if self._asked_by_owner:
