@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.audit.chain import Chain
+from dragoman.audit import folder as places
+from dragoman.audit import record, seek
+from dragoman.audit.chain import Chain, end_dead_chains
 from dragoman.audit.read import Query, forget_places, latest, query, show
 
 
@@ -76,3 +78,62 @@ def test_one_record_by_its_id(folder: Path) -> None:
     assert show(folder, str(wanted["id"])) == wanted
     assert show(folder, "20260101-aaaaaaaa:1") is None
     assert show(folder, "../../etc/passwd:1") is None
+
+
+def test_places_are_stored_by_who_writes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of full segments; the end of a chain is small here and needs none."""
+    stored = sorted(path.with_suffix(".ndjson") for path in folder.glob("*/*.seek"))
+    full = [path for chain in places.chains(folder) for path in places.segments(chain)[:-1]]
+    assert stored == sorted(full) and len(full) > 4
+    monkeypatch.setattr(seek, "make_seek", None)
+    assert sorted(numbers(list(query(folder, Query(session="dgm_3"))))) == list(range(3, 100, 5))
+
+
+def test_an_old_place_is_not_used(folder: Path) -> None:
+    wanted = numbers(list(query(folder, Query(session="dgm_3"))))
+    for path in folder.glob("*/*.seek"):
+        path.write_bytes(b'{"size":1,"first":"","last":"","sessions":{}}')
+    assert numbers(list(query(folder, Query(session="dgm_3")))) == wanted
+    for path in folder.glob("*/*.seek"):
+        path.write_bytes(b"not this")
+    assert numbers(list(query(folder, Query(session="dgm_3")))) == wanted
+
+
+def test_a_chain_without_the_session_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for session in ("dgm_a", "dgm_b", None):
+        chain = Chain(tmp_path)
+        chain.append("decision", {"session": session} if session else {})
+        chain.close()
+    looked: list[str] = []
+    segments = places.segments
+
+    def look(chain: Path) -> list[Path]:
+        looked.append(chain.name)
+        return segments(chain)
+
+    monkeypatch.setattr(places, "segments", look)
+    assert [each["session"] for each in query(tmp_path, Query(session="dgm_b"))] == ["dgm_b"]
+    assert len(looked) == 1
+
+
+def test_the_chain_of_a_killed_process_is_found_by_its_sessions_too(tmp_path: Path) -> None:
+    chain = Chain(tmp_path)
+    chain.append("decision", {"session": "dgm_a"})
+    chain._close_files()
+    assert len(end_dead_chains(tmp_path)) == 1
+    (ended,) = (record.read_record(line) for line in places.read_index(tmp_path)[0] if b'"ended"' in line)
+    assert ended["sessions"] == ["dgm_a"]
+    assert len(list(query(tmp_path, Query(session="dgm_a")))) == 1
+
+
+def test_a_chain_of_many_sessions_is_always_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.audit.chain.MOST_SESSIONS", 3)
+    chain = Chain(tmp_path)
+    for number in range(5):
+        chain.append("decision", {"session": f"dgm_{number}"})
+    chain.close()
+    assert len(list(query(tmp_path, Query(session="dgm_0")))) == 1

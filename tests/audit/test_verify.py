@@ -15,6 +15,7 @@ from dragoman.audit import record
 from dragoman.audit.chain import Chain, end_dead_chains
 from dragoman.audit.keys import fingerprint, load_key, replace_key
 from dragoman.audit.prune import prune
+from dragoman.audit.read import Query, query
 from dragoman.audit.verify import Report, verify
 from dragoman.wire import timestamps
 from dragoman.wire.timestamps import milliseconds
@@ -288,3 +289,23 @@ def test_pruning_leaves_the_proof_of_what_remains(tmp_path: Path, monkeypatch: p
     assert prune(tmp_path, milliseconds(timestamps.now()) + 1000) == 1
     assert verify(tmp_path, heads).consistent
     assert not (tmp_path / id).exists()
+
+
+def test_places_that_hide_a_record_are_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.audit.chain.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("dragoman.audit.seek.WORTH", 1000)
+    chain = Chain(tmp_path)
+    for number in range(20):
+        chain.append("decision", {"session": f"dgm_{number % 2}"})
+    chain.close()
+    path = sorted(tmp_path.glob("*/*.seek"))[0]
+    honest = path.read_bytes()
+    facts = json.loads(honest)
+    del facts["sessions"]["dgm_1"]
+    path.write_bytes(json.dumps(facts).encode())
+    assert len(list(query(tmp_path, Query(session="dgm_1")))) < 10
+    report = verify(tmp_path)
+    assert report.consistent and "were wrong" in report.notes[0]
+    assert path.read_bytes() == honest
+    assert len(list(query(tmp_path, Query(session="dgm_1")))) == 10
+    assert verify(tmp_path).notes == []

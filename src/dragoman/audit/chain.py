@@ -7,6 +7,7 @@ import fcntl
 import os
 import secrets
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from time import gmtime, strftime
@@ -15,12 +16,17 @@ from typing import Any
 import dragoman
 from dragoman import machine
 from dragoman.audit import folder as places
-from dragoman.audit import record
+from dragoman.audit import record, seek
 from dragoman.audit.errors import AuditError
 from dragoman.audit.keys import Key, fingerprint, load_key
+from dragoman.audit.seek import Places
 from dragoman.wire import timestamps
 
 SEGMENT_BYTES = 16 << 20
+MOST_SESSIONS = 100
+"""Sessions of a chain that the index names; with more, the chain is looked at by every question about a session."""
+MOST_FULL = 200
+"""Full segments whose places wait to be stored; a reader makes those that are dropped."""
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
@@ -44,6 +50,11 @@ class Chain:
         """Number of the last head."""
         self._spoilt = False
         self._key: Key | None = None
+        self._places = Places()
+        self._full: deque[tuple[Path, Places, int]] = deque(maxlen=MOST_FULL)
+        """Full segments whose places are not stored yet."""
+        self._sessions: set[str] | None = set()
+        """Sessions of the chain; None if there are too many to name them."""
 
     @property
     def last(self) -> int:
@@ -82,11 +93,23 @@ class Chain:
         self.sign()
         with self._guard:
             try:
-                places.add_to_index(self._folder, "ended", chain=self.id, last=self._n, hash=self._hash)
+                known = {} if self._sessions is None else {"sessions": sorted(self._sessions)}
+                places.add_to_index(
+                    self._folder, "ended", chain=self.id, last=self._n, hash=self._hash, **known
+                )
+                if self._offset >= seek.WORTH:
+                    self._full.append((self._segment, self._places, self._offset))
             except OSError as error:
                 raise _explained(error, self._folder) from error
             finally:
                 self._close_files()
+        self.store_places()
+
+    def store_places(self) -> None:
+        """Store where the sessions' records are in the segments that are full, for readers."""
+        while self._full:
+            path, noted, size = self._full.popleft()
+            noted.store(path, size)
 
     def _close_files(self) -> None:
         os.close(self._descriptor)
@@ -102,6 +125,7 @@ class Chain:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
         self._descriptor = self._open_segment(chain, 1)
+        self._places, self._sessions = Places(), set()
         self._n, self._offset, self._hash = 0, 0, record.BEGINNING
         n, hash = places.last_index_line(self._folder)
         self.id = id
@@ -117,7 +141,8 @@ class Chain:
         self._write("chain", facts)
 
     def _write(self, kind: str, facts: dict[str, Any], sign: Callable[[bytes], bytes] | None = None) -> bytes:
-        line = record.make_line(self._n + 1, timestamps.now(), kind, facts, self._hash)
+        at = timestamps.now()
+        line = record.make_line(self._n + 1, at, kind, facts, self._hash)
         if sign is not None:
             line = sign(line)
         if self._spoilt:
@@ -128,6 +153,7 @@ class Chain:
         except OSError:
             self._spoilt = True  # what was cut off may still be there
             raise
+        self._note(at, facts.get("session"))
         self._n += 1
         self._offset += len(line) + 1
         self._hash = record.digest(line)
@@ -149,14 +175,23 @@ class Chain:
         """Go on in a new segment, which begins right after a head."""
         if self._key is not None and self._signed != self._n:
             self._sign()
+        full = (self._segment, self._places, self._offset)
         descriptor = self._open_segment(self._folder / self.id, self._n + 1)
         os.close(self._descriptor)
         self._descriptor, self._offset = descriptor, 0
+        self._full.append(full)
+        self._places = Places()
 
-    @staticmethod
-    def _open_segment(chain: Path, first: int) -> int:
-        path = chain / places.segment_name(first)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    def _note(self, at: str, session: object) -> None:
+        self._places.add(at, session, self._offset)
+        if self._sessions is not None and isinstance(session, str):
+            self._sessions.add(session)
+            if len(self._sessions) > MOST_SESSIONS:
+                self._sessions = None
+
+    def _open_segment(self, chain: Path, first: int) -> int:
+        self._segment = chain / places.segment_name(first)
+        return os.open(self._segment, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
 
 def end_dead_chains(folder: Path) -> list[str]:
@@ -174,12 +209,21 @@ def end_dead_chains(folder: Path) -> list[str]:
         if not chain.is_dir() or places.is_alive(chain):
             continue
         end = places.end_of_chain(chain)
-        reach = (
-            {"last": end.n, "hash": end.hash} if end is not None else {"last": 0, "hash": record.BEGINNING}
-        )
+        reach: dict[str, Any] = {"last": 0, "hash": record.BEGINNING, "sessions": []}
+        if end is not None:
+            reach = {"last": end.n, "hash": end.hash, **_sessions_of(chain)}
         places.add_to_index(folder, "ended", chain=id, **reach, killed=True)
         ended.append(id)
     return ended
+
+
+def _sessions_of(chain: Path) -> dict[str, Any]:
+    """The sessions of a killed process's chain, if they are not too many; the places of its segments are stored."""
+    found: set[str] = set()
+    for path in places.segments(chain):
+        known = seek.stored_seek(path)
+        found.update(known.sessions if known is not None else seek.make_seek(path).sessions)
+    return {"sessions": sorted(found)} if len(found) <= MOST_SESSIONS else {}
 
 
 def _explained(error: OSError, folder: Path) -> AuditError:

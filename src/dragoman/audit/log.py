@@ -136,6 +136,7 @@ class AuditLog:
         while not self._stop.wait(SIGN_EVERY):
             self._look_at_files()
             self.sign()
+            self._chain.store_places()
             if self._config.retain_days and time() - pruned > PRUNE_EVERY:
                 pruned = time()
                 try:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.audit import folder as places
-from dragoman.audit.read import SEEK_SUFFIX
+from dragoman.audit import seek
 from dragoman.wire.timestamps import timestamp
 
 
@@ -31,7 +31,7 @@ def prune(folder: Path, before: int) -> int:
         places.add_to_index(folder, "pruned", chain=chain.name, upTo=last.n, hash=last.hash)
         for path, _ in old:
             path.unlink()
-            path.with_suffix(SEEK_SUFFIX).unlink(missing_ok=True)
+            path.with_suffix(seek.SUFFIX).unlink(missing_ok=True)
             removed += 1
         if len(old) == len(paths):
             with suppress(OSError):

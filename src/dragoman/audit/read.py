@@ -1,7 +1,7 @@
 """Finds records: all chains as one sequence in the order of time.
 
-A segment that is complete gets a small file beside it (`.seek`) with the places of each session's records, so that a
-question about one session does not read everything. It is made by the first reader and may be deleted at any time.
+A question about one session leaves out the chains that are known not to have it (`ended` in the index names their
+sessions), and reads of the others only what `.seek` files point to.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
 from dragoman.audit import folder as places
-from dragoman.audit import record
+from dragoman.audit import record, seek
 from dragoman.wire.timestamps import timestamp
 
-SEEK_SUFFIX = ".seek"
 COARSE = 1000
 """Milliseconds by which the time of a file may be behind that of its last record."""
 HIDDEN = frozenset({"head"})
@@ -59,21 +57,11 @@ class Query:
         )
 
 
-class Seek(msgspec.Struct, frozen=True):
-    """What a `.seek` file says about its segment."""
-
-    size: int
-    first: str
-    """Time of the first record."""
-    last: str
-    sessions: dict[str, list[int]]
-    """Offsets of the records of each session."""
-
-
 def query(folder: Path, asked: Query) -> Iterator[dict[str, Any]]:
     """The records that match, the oldest first; each has its `id`."""
-    begun = _beginnings(folder)
-    waiting = sorted(places.chains(folder), key=lambda chain: begun.get(chain.name, ""), reverse=True)
+    begun, without = _index(folder, asked.session)
+    chains = [chain for chain in places.chains(folder) if chain.name not in without]
+    waiting = sorted(chains, key=lambda chain: begun.get(chain.name, ""), reverse=True)
     reading: list[tuple[str, int, dict[str, Any], Iterator[dict[str, Any]]]] = []
     order = 0
     while waiting or reading:
@@ -127,31 +115,50 @@ def show(folder: Path, id: str) -> dict[str, Any] | None:
 def forget_places(folder: Path) -> None:
     """Remove what was remembered about segments; the next reader reads them anew."""
     for chain in places.chains(folder):
-        for path in chain.glob(f"*{SEEK_SUFFIX}"):
+        for path in chain.glob(f"*{seek.SUFFIX}"):
             path.unlink(missing_ok=True)
 
 
-def _beginnings(folder: Path) -> dict[str, str]:
-    """When each chain began, by the index."""
+def _index(folder: Path, session: str | None) -> tuple[dict[str, str], set[str]]:
+    """By the index: when each chain began, and the chains that have no record of the session."""
     begun: dict[str, str] = {}
+    without: set[str] = set()
     for line in places.read_index(folder)[0]:
-        with suppress(record.Broken):
-            facts = record.read_record(line)
-            if facts.get("kind") == "begun":
-                begun[str(facts.get("chain"))] = str(facts.get("at"))
-    return begun
+        with suppress(msgspec.MsgspecError):
+            told = _told.decode(line)
+            if told.kind == "begun":
+                begun[told.chain] = told.at
+            elif told.sessions is not None and session is not None and session not in told.sessions:
+                without.add(told.chain)
+    return begun, without
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """The members of a line of the index that are used here."""
+
+    kind: str
+    at: str
+    chain: str = ""
+    sessions: list[str] | None = None
+    """Of `ended`: all sessions of the chain, if they are not too many."""
+
+
+_told = msgspec.json.Decoder(_Told)
 
 
 def _of_chain(chain: Path, asked: Query) -> Iterator[dict[str, Any]]:
     paths = places.segments(chain)
     for path in paths:
-        known = _seek(path) if path is not paths[-1] else None
+        known = seek.stored_seek(path)
+        if known is None and path is not paths[-1]:
+            seek.make_seek(path)
+            known = seek.stored_seek(path)
         if known is not None and (
             (asked.since and known.last < asked.since) or (asked.until and known.first >= asked.until)
         ):
             continue
         if known is not None and asked.session is not None:
-            found = _at(path, known.sessions.get(asked.session, []))
+            found = _at(path, known.offsets(asked.session))
         elif asked.session is not None:
             found = _with(path, asked.session.encode())
         else:
@@ -214,29 +221,6 @@ def _backwards(path: Path, chain: str) -> Iterator[dict[str, Any]]:
                 with suppress(record.Broken):
                     if line:
                         yield _record(line, chain)
-
-
-def _seek(path: Path) -> Seek | None:
-    """What is known of a complete segment; made if it is not there."""
-    beside = path.with_suffix(SEEK_SUFFIX)
-    size = path.stat().st_size
-    with suppress(OSError, msgspec.MsgspecError):
-        known = msgspec.json.decode(beside.read_bytes(), type=Seek)
-        if known.size == size:
-            return known
-    made = Seek(size, "", "", {})
-    times: list[str] = []
-    for offset, line in _lines(path):
-        with suppress(record.Broken):
-            facts = record.read_record(line)
-            times.append(facts["at"])
-            session = facts.get("session")
-            if isinstance(session, str):
-                made.sessions.setdefault(session, []).append(offset)
-    made = Seek(size, min(times, default=""), max(times, default=""), made.sessions)
-    with suppress(OSError):  # a folder that may only be read
-        replace_file(beside, msgspec.json.encode(made))
-    return made
 
 
 def _changed(path: Path) -> str:

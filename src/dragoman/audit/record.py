@@ -53,12 +53,13 @@ def split_signature(line: bytes) -> tuple[bytes, bytes] | None:
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The members of a record that make the chain; the rest is not read."""
+    """The members of a record that make the chain, and its session; the rest is not read."""
 
     n: int
     at: str
     kind: str
     prev: str
+    session: Any = None
 
 
 _head = msgspec.json.Decoder(Head)

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.audit import folder as places
-from dragoman.audit import record
+from dragoman.audit import record, seek
 from dragoman.audit.keys import is_signed_by, public_keys
+from dragoman.audit.seek import Places
 
 MOST_PROBLEMS = 100
 """Problems told of one chain: after these it is broken enough."""
@@ -286,14 +287,28 @@ class _ChainCheck:
             self._problem(
                 expected, f"records {expected} to {int(path.stem) - 1} are gone: a segment was removed"
             )
+        noted, offset = Places(), 0
         with path.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):
-                    self._line(line[:-1])
+                    self._line(line[:-1], noted, offset)
                 elif not (last and self._report.alive):
                     self._torn(last, len(line))
+                offset += len(line)
                 if self._problems >= MOST_PROBLEMS:
                     return
+        if not (last and self._report.alive):
+            self._check_places(path, noted, offset)
+
+    def _check_places(self, path: Path, noted: Places, size: int) -> None:
+        """What readers were told about a segment must not hide a record from them."""
+        right = noted.is_stored(path, size)
+        if right is False:
+            self._all.note(f"chain {self._name}: the places of {path.name} were wrong and are made again")
+        if not right and size >= seek.WORTH:
+            noted.store(path, size)
+        elif right is False:
+            path.with_suffix(seek.SUFFIX).unlink(missing_ok=True)
 
     def _torn(self, last: bool, size: int) -> None:
         if last:
@@ -301,7 +316,7 @@ class _ChainCheck:
         else:
             self._problem(self._report.last + 1, "the segment ends in the middle of a record")
 
-    def _line(self, line: bytes) -> None:
+    def _line(self, line: bytes, noted: Places, offset: int) -> None:
         report, expected = self._report, self._report.last + 1
         self._all.count()
         try:
@@ -317,6 +332,7 @@ class _ChainCheck:
         if head.at < self._latest:
             self._all.note(f"chain {self._name}: the clock went back at record {head.n}, to {head.at}")
         self._latest = head.at
+        noted.add(head.at, head.session, offset)
         report.last, self._previous = head.n, record.digest(line)
         if head.kind in ("head", "chain"):
             self._check_head(line, head)

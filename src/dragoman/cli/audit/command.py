@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dragoman.audit.read import Query, forget_places, latest, query, show
+from dragoman.audit.read import Query, latest, query, show
 from dragoman.cli.audit.show import CSV, cells, print_record, print_records
 from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
@@ -135,7 +135,6 @@ def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...],
     from dragoman.audit.verify import verify as check
 
     folder, config = _settings()
-    forget_places(folder)
     with _Progress() as progress:
         report = check(folder, _heads(anchors, config), trusted=keys, progress=progress)
     if as_json:
