@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from dragoman.agents.environment import inherited
@@ -20,7 +20,19 @@ class SecretError(Exception):
 
 async def resolve_secrets(secrets: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """The values of `{VARIABLE: reference}`; a reference is `env:NAME`, `file:PATH` or `keyring:SERVICE/ACCOUNT`."""
-    return {name: await _resolve(name, reference, environ) for name, reference in secrets.items()}
+    found = {name: await _resolve(name, reference, environ) for name, reference in secrets.items()}
+    for tell in _listeners:
+        tell(found.values())
+    return found
+
+
+def on_resolved(tell: Callable[[Iterable[str]], None]) -> Callable[[], None]:
+    """Call `tell` with all values that this process resolves, so that they are hidden; returns how to end that."""
+    _listeners.append(tell)
+    return lambda: _listeners.remove(tell)
+
+
+_listeners: list[Callable[[Iterable[str]], None]] = []
 
 
 async def _resolve(name: str, reference: str, environ: Mapping[str, str]) -> str:

@@ -90,9 +90,10 @@ class GatewayAudit:
             each.refuse(reason)
 
     def hide(self, values: Iterable[str]) -> None:
-        self._hidden += values
         if "_log" in self.__dict__:
-            self._log.hide(self._hidden)
+            self._log.hide(values)
+        else:
+            self._hidden += values
 
     def watch(self, files: Iterable[Path]) -> None:
         if "_log" in self.__dict__:

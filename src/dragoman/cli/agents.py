@@ -210,7 +210,7 @@ def add(
     paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
     with changing(paths.config_file):
         add_agent(paths, name, settings, replace=force)
-    tell("agent_added", agent=name, kind_of_agent=settings["kind"], command=mask_words(command), url=url)
+    tell("agent_added", agent=name, kind_of_agent=settings["kind"], command=mask_words(command))
     click.echo(f"added {name} to {paths.config_file}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from dragoman.policy.act import Act
 
 HIDDEN = "***"
 """Stands for the values of variables before a command, which may be secrets; rules look at their names alone."""
+SETTING = frozenset({"declare", "env", "export", "local", "readonly", "set", "typeset"})
+"""Programs whose arguments `NAME=value` are variables."""
 _NAMES = {"promptedBy": "prompted_by", "labelOnly": "label_only"}
 _WHOLE = ("commands", "wrappers", "paths")
 
@@ -20,15 +23,36 @@ def recorded(act: Act) -> dict[str, Any]:
     facts = act.facts()
     facts.update({name: [_told(each) for each in getattr(act, name)] for name in _WHOLE})
     facts["hosts"] = list(act.hosts)
+    assigned = _assigned(act)
+    names = "|".join(map(re.escape, assigned))
+    in_words = re.compile(rf"\b({names})=.*", re.DOTALL) if names else None
     for command in (*facts["commands"], *facts["wrappers"]):
         if "env" in command:
             command["env"] = dict.fromkeys(command["env"], HIDDEN)
+        if (
+            in_words is not None
+        ):  # `env TOKEN=abc`, `bash -c "TOKEN=abc …"`: a short value is not searched for
+            for member in ("words", "names"):
+                command[member] = [in_words.sub(rf"\1={HIDDEN}", word) for word in command.get(member, ())]
     return facts
 
 
 def secrets_of(act: Act) -> list[str]:
     """The values of variables before commands, which must not be recorded elsewhere either."""
-    return [value for command in (*act.commands, *act.wrappers) for value in command.env.values()]
+    return [value for values in _assigned(act).values() for value in values]
+
+
+def _assigned(act: Act) -> dict[str, list[str]]:
+    """The values of all variables that the commands are given or set, by name."""
+    found: dict[str, list[str]] = {}
+    for command in (*act.commands, *act.wrappers):
+        for name, value in command.env.items():
+            found.setdefault(name, []).append(value)
+        for word in command.words[1:] if command.words[:1] and command.words[0] in SETTING else ():
+            name, equals, value = word.partition("=")
+            if equals and name.isidentifier():
+                found.setdefault(name, []).append(value)
+    return found
 
 
 def act_of(facts: dict[str, Any]) -> Act:

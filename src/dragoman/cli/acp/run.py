@@ -73,6 +73,8 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
     refusal = name_refusal(identity.name, serve.allow_from, serve.deny_by_default)
     if refusal is not None:
         log.warning("no client will be accepted: %s", refusal)
+    if options.token:
+        running.audit.hide([options.token])
     terms = Terms(agent=options.agent, token=options.token, keep_sessions=keep, refusal=refusal)
     limit = running.config.limits.max_message_bytes
     listener = Listener(lambda: running.connect(terms), limit, strict_start=True)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dragoman.cli.audit.opening import secrets_of
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.config.audit_model import AuditConfig
@@ -57,15 +58,15 @@ def _audit() -> Iterator[AuditLog | None]:
     """The audit, if one is kept; also while the configuration is broken, which a command may be about to mend."""
     try:
         paths, loaded = load_settings(quiet=True)
-        settings = loaded.config.audit
+        settings, hidden = loaded.config.audit, list(secrets_of(loaded.config))
     except ConfigError:
-        paths, settings = find_paths(), AuditConfig()
+        paths, settings, hidden = find_paths(), AuditConfig(), []
     if not settings.enabled:
         yield None
         return
     from dragoman.audit.log import AuditLog
 
-    log = AuditLog(paths.audit_dir, settings)
+    log = AuditLog(paths.audit_dir, settings, hidden)
     try:
         yield log
     finally:

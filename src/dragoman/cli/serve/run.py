@@ -69,6 +69,7 @@ async def _run(
     stopped = stop_on_signals(hangup if certificate is not None else None)
     metrics = Metrics()
     async with gateway(config, paths, witnesses=[metrics]) as running:
+        running.audit.hide([token])
         neighbours = await _unix_socket(running, options, paths)
         logins = Logins(paths.logins_file)
         credentials = Credentials(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)

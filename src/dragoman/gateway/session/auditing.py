@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.audit import Audit
+from dragoman.gateway.session.assigned_values import mask_assigned
 from dragoman.rpc.request import Request
 
 if TYPE_CHECKING:
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.session.settings.choices import Choices
     from dragoman.policy.decide import Policy
 
-LONGEST = 200
-"""Characters of a title."""
-_ASSIGNED = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*=)(\"[^\"]*\"|'[^']*'|[^\s;&|]+)")
+LONGEST = 4000
+"""Characters that are looked at of a title; fewer are recorded."""
 
 
 class HasAudit(Protocol):
@@ -189,18 +188,32 @@ def _tool(session: Audited, kind: str, tool: JsonObject, facts: dict[str, Any]) 
         return
     if session.gateway.audit.content:
         facts |= {name: tool[name] for name in ("rawInput", "rawOutput") if name in tool}
-    _record(session, kind, {"call": tool.get("toolCallId"), **facts})
+    values: list[str] = []
+    facts |= {name: _without_values(facts[name], values) for name in ("title", "rawInput") if name in facts}
+    _record(session, kind, {"call": tool.get("toolCallId"), **facts}, values)
 
 
-def _record(session: Audited, kind: str, facts: dict[str, Any]) -> None:
-    session.gateway.audit.record(kind, {"session": session.id, "agent": session.agent_name, **facts})
+def _record(session: Audited, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
+    told = {"session": session.id, "agent": session.agent_name, **facts}
+    session.gateway.audit.record(kind, told, secrets)
 
 
 def _named(tool: JsonObject) -> dict[str, Any]:
-    """Name, kind and title of a call; values of variables in the title are not recorded."""
+    """Name, kind and title of a call."""
     title = tool.get("title")
     name = as_object(tool.get("_meta")).get("toolName") or tool.get("name")
     facts = {"tool": name, "toolKind": tool.get("kind")}
     if isinstance(title, str):
-        facts["title"] = _ASSIGNED.sub(r"\1***", title)[:LONGEST]
+        facts["title"] = title[:LONGEST]
     return {key: value for key, value in facts.items() if isinstance(value, str)}
+
+
+def _without_values(told: Any, values: list[str]) -> Any:
+    """What an agent told, without the values of variables before commands, which are added to `values`."""
+    if isinstance(told, str):
+        shown, found = mask_assigned(told)
+        values += found
+        return shown
+    if isinstance(told, dict):
+        return {name: _without_values(item, values) for name, item in told.items()}
+    return [_without_values(item, values) for item in told] if isinstance(told, list) else told
