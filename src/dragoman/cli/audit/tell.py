@@ -61,6 +61,7 @@ def _audit() -> Iterator[AuditLog | None]:
         settings, hidden = loaded.config.audit, list(secrets_of(loaded.config))
     except ConfigError:
         paths, settings, hidden = find_paths(), AuditConfig(), []
+        paths.check()  # nothing is written to a folder of others
     if not settings.enabled:
         yield None
         return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.audit import Audit
-from dragoman.gateway.session.assigned_values import mask_assigned
+from dragoman.gateway.rewriting.assigned_values import mask_assigned
 from dragoman.rpc.request import Request
 
 if TYPE_CHECKING:
