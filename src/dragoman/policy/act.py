@@ -9,6 +9,30 @@ Access = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True)
+class Below:
+    """How a program goes into a folder that it is given."""
+
+    sure: bool = True
+    """Touches every file there; else some of them, or their names alone."""
+    hidden: bool = True
+    """Also files and folders whose names begin with a dot."""
+    links: bool = False
+    """Follows links that it finds there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """What is below a folder, as real paths."""
+
+    paths: tuple[str, ...]
+    complete: bool
+
+
+Trees = dict[tuple[str, Below], Tree]
+"""The folders that were looked into for one act."""
+
+
+@dataclass(frozen=True, slots=True)
 class PathFact:
     """A file or folder that is touched: absolute, resolved through symlinks. `outside` also if that is not known."""
 
@@ -17,6 +41,10 @@ class PathFact:
     outside: bool
     names: tuple[str, ...] = ()
     """Of a pattern: the files that it stands for now."""
+    more: bool = False
+    """Of a pattern: it may stand for others too, because not all of them were looked at."""
+    below: Below | None = field(default=None, compare=False)
+    """Of a folder, as of those among `names`: how what is in it is touched too; None if it is not."""
 
     def facts(self) -> dict[str, Any]:
         return {"path": self.path, "access": self.access, "outside": self.outside}
@@ -98,6 +126,7 @@ class Act:
     label_only: bool = False
     switch: bool = False
     """A switch of the session to `mode`, by a client or by the agent itself; no call of a tool."""
+    trees: Trees = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def all_paths(self) -> tuple[PathFact, ...]:

@@ -155,10 +155,11 @@ class Policy:
                 continue
             if rule.approved:
                 approving.append(rule)  # also in doubt: a word that is not known must not save an approval
-            elif match == "maybe":
-                doubt = doubt or (rule if rule.decision == "deny" else None)
+            elif match == "maybe" and rule.decision == "deny":
+                doubt = doubt or rule
             elif rule.decision == "deny":
-                why = f"denied by {_named(rule)}"
+                held = rule.held(act, seen)
+                why = f"denied by {_named(rule)}" + (f": {held}" if held else "")
                 return Verdict("deny", rule.name, why, act, rule.config.reason, level=1)
             elif rule.source != "user":
                 asking = asking or rule
@@ -170,7 +171,7 @@ class Policy:
             )
             return Verdict("ask", approving[0].name, why, act, wanted=wanted, level=2)
         if doubt is not None:
-            why = f"an unknown word may make it one for {_named(doubt)}"
+            why = f"{doubt.held(act, seen) or 'an unknown word'} may make it one for {_named(doubt)}"
             return Verdict("ask", doubt.name, why, act, level=1)
         if asking is not None:
             return Verdict("ask", asking.name, f"{_named(asking)} asks", act, level=3)

@@ -30,9 +30,10 @@ def denied_place(act: Act, folders: Sequence[str]) -> PathFact | None:
 def _is_denied(path: PathFact, folders: Sequence[str]) -> bool:
     if path.access == "write":
         return _is_protected(path, folders)
+    deep = path.below is not None and path.below.sure
     return any(
-        _is_within(name, f"{folder.rstrip('/')}/audit")
-        for folder in folders
+        _is_within(name, audit) or (deep and _is_within(audit, name))
+        for audit in (f"{folder.rstrip('/')}/audit" for folder in folders)
         for name in (path.path, *path.names)
     )
 

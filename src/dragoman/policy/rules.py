@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 from dragoman.config.model import Decision, PolicyRule
 from dragoman.policy.act import Act, Command, PathFact
-from dragoman.policy.shell.places import real
+from dragoman.policy.below import find_below
+from dragoman.policy.globs import Glob, glob_of
+from dragoman.policy.shell.places import folder_of_pattern
 from dragoman.policy.shell.programs.environment import is_harmless
 
 Source = Literal["user", "narrow", "administrator", "remembered"]
@@ -166,11 +168,17 @@ class Rule:
             if config.paths or (commands and config.exact):
                 if not _in_globs(path.path, config.paths, workspace):
                     return f"{path.path} is not among its paths"
+                if path.below is not None and not config.exact and not self._has_all_of(path.path, workspace):
+                    return f"what is in {path.path} is not among its paths"
             elif path.outside and not config.outside_workspace:
                 return f"{path.path} is outside the workspace"
         if not commands and self.about_paths and not paths:
             return "it is about paths"
         return None
+
+    def _has_all_of(self, path: str, workspace: str) -> bool:
+        """Whether the paths of the rule have all that is in a folder, at any depth; of a file there is nothing."""
+        return _in_globs(f"{path}/\0/\0", self.config.paths, workspace) or not os.path.isdir(path)  # noqa: PTH112
 
     def _covers_hosts(self, hosts: Sequence[str]) -> str | None:
         if not self.config.hosts:
@@ -226,8 +234,37 @@ class Rule:
             return "yes"
         if not path.path.startswith("/"):  # not known: it may be any file
             return "maybe"
-        found = any(_in_globs(name, config.paths, act.workspace) for name in (path.path, *path.names))
-        return "yes" if found else "no"
+        globs = [glob_of(pattern, act.workspace) for pattern in config.paths]
+        names = (path.path, *path.names)
+        if any(glob.matches(name) for glob in globs for name in names):
+            return "yes"
+        return self._below(path, globs, act)[0]
+
+    def _below(self, path: PathFact, globs: Sequence[Glob], act: Act) -> tuple[Match, str]:
+        """Whether something in a folder, or one more name of a pattern, matches, and what."""
+        found: tuple[Match, str] = ("no", "")
+        if path.more and any(glob.may_match_below(folder_of_pattern(path.path)) for glob in globs):
+            found = "maybe", path.path
+        if path.below is None:
+            return found
+        for name in (path.path, *path.names):
+            for glob in globs:
+                match = find_below(glob, name, path.below, act.trees)
+                if match[0] == "yes":
+                    return match
+                found = match if match[0] == "maybe" else found
+        return found
+
+    def held(self, act: Act, parts: Sequence[Part]) -> str:
+        """For people: what matches although only a folder with it is named; empty if nothing does."""
+        if not self.config.paths:
+            return ""
+        globs = [glob_of(pattern, act.workspace) for pattern in self.config.paths]
+        for path in (path for part in parts for path in part.paths):
+            name = self._below(path, globs, act)[1]
+            if name and not any(glob.matches(path.path) for glob in globs):
+                return f"{name} in {path.path}"
+        return ""
 
     def _circumstances(self, act: Act, now: datetime) -> bool:
         config = self.config
@@ -331,21 +368,7 @@ def _best(matches: Iterable[Match]) -> Match:
 
 
 def _in_globs(path: str, globs: Sequence[str], workspace: str) -> bool:
-    return any(_expression(pattern, workspace).fullmatch(path) for pattern in globs)
-
-
-@lru_cache(maxsize=4096)
-def _expression(pattern: str, workspace: str) -> re.Pattern[str]:
-    """`*` stays in one folder, `**` does not; a folder's own pattern `x/**` also matches x."""
-    made = pattern.replace("{workspace}", real(workspace) if workspace else "\0")
-    if made.startswith("~/"):
-        made = os.path.expanduser(made)  # noqa: PTH111
-    pieces = re.split(r"(\*\*/?|\*|\?)", made.removesuffix("/**"))
-    kinds = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    expression = "".join(kinds.get(piece) or re.escape(piece) for piece in pieces)
-    if made.endswith("/**"):
-        expression += "(?:/.*)?"
-    return re.compile(expression, re.DOTALL)
+    return any(glob_of(pattern, workspace).matches(path) for pattern in globs)
 
 
 def _is_host(host: str, patterns: Sequence[str]) -> bool:

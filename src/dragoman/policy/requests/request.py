@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from dragoman.policy.act import Access, Act, PathFact, Tool
+from dragoman.policy.act import Access, Act, Below, PathFact, Tool
 from dragoman.policy.requests import shapes
 from dragoman.policy.requests.places import Places
 from dragoman.policy.requests.shapes import Does
@@ -90,8 +90,19 @@ class _Reader:
             return self._made(self._label)
         if does is Does.FETCHES:
             return self._made(self._label, paths=self._named("write"), hosts=self._hosts() or ("?",))
-        paths = [*self._named("read"), *self._locations("read")]
-        return self._made(self._label, paths=paths, hosts=self._hosts(), label_only=by_label)
+        named = [*self._named("read"), *self._locations("read")]
+        hosts = self._hosts()
+        unsupported = by_label or not (named or hosts not in ((), ("?",)))
+        return self._made(self._label, paths=self._searched(named), hosts=hosts, label_only=unsupported)
+
+    def _searched(self, named: list[PathFact]) -> list[PathFact]:
+        """The paths of a call that reads; a search reads what is in its folder, or in the session's if none is told."""
+        searches = self._name in shapes.SEARCHES or self._label == "search"
+        if searches and not named and self._input and self._around.cwd:
+            named = self._places.facts([self._around.cwd], "read", mapped=True)
+        if not searches and self._name in shapes.TOOLS:
+            return named
+        return [replace(path, below=Below(sure=False)) for path in named]
 
     def _made(
         self,

@@ -101,6 +101,20 @@ def _rows() -> dict[str, Does]:
 
 TOOLS = _rows()
 """By the names of the agents above."""
+SEARCHES = frozenset(
+    [
+        "Glob",
+        "Grep",
+        "glob",
+        "grep",
+        "read_many_files",
+        "search_file_content",
+        "grep_search",
+        "sandbox_glob",
+        "sandbox_grep",
+    ]
+)
+"""Tools that look into the files of a folder, or of the session's if they are told none."""
 IN_TITLE = frozenset({"run_shell_command"})
 """Tools whose title is their shell line as it is, if there is no input: Gemini CLI neither shortens nor decorates it."""
 KEEPS_FOLDER = frozenset({"Bash"})

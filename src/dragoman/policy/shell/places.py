@@ -6,7 +6,7 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from dragoman.policy.act import Access, PathFact
@@ -18,6 +18,7 @@ _STREAMS = frozenset(
 )
 _STREAM = re.compile(r"/dev/fd/[0-2]")
 _PATTERN = re.compile(r"[*?\[]")
+_WIDE = re.compile(r"[*?\[\\]")
 _LONGEST_NAME = 255
 _PROCESS = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?")
 _MOST_LINKS = 40
@@ -147,19 +148,25 @@ def _pattern_fact(path: str, access: Access, workspace: str) -> PathFact:
     assert at is not None
     head, _, tail = path[: at.start()].rpartition("/")
     folder, sure = real_place(head or "/")
-    pattern = tail + path[at.start() :]
-    steps = [step for step in pattern.split("/") if step not in ("", ".")]
+    steps = [step for step in (tail + path[at.start() :]).split("/") if step not in ("", ".")]
+    names = _Names(workspace, access)
+    names.expand(folder, steps)
     # `.*` is also `..` for bash before 5.2.
-    outside = (
-        not sure
-        or is_outside(folder, workspace)
-        or any(step.startswith(".") and fnmatch.fnmatchcase("..", _widened(step)) for step in steps)
-    )
+    outside = not sure or is_outside(folder, workspace) or names.lead_out or any(map(_is_upwards, steps))
     pattern = "/".join(steps)
-    names: list[str] = []
-    if not is_outside(folder, workspace):
-        outside = _leads_outside(folder, pattern, workspace, access, names) or outside
-    return PathFact(f"{folder.rstrip('/')}/{pattern}", access, outside, tuple(names))
+    return PathFact(
+        f"{folder.rstrip('/')}/{pattern}", access, outside, tuple(names.found), more=names.more or not sure
+    )
+
+
+def folder_of_pattern(path: str) -> str:
+    """The folder in which the names of a pattern are looked for."""
+    at = _PATTERN.search(path)
+    return path if at is None else path[: at.start()].rpartition("/")[0] or "/"
+
+
+def _is_upwards(step: str) -> bool:
+    return step.startswith(".") and fnmatch.fnmatchcase("..", _widened(step))
 
 
 def _widened(step: str) -> str:
@@ -167,27 +174,70 @@ def _widened(step: str) -> str:
     return step[: at.start()] + "*" if (at := re.search(r"[\[\\]", step)) else step
 
 
-def _leads_outside(folder: str, pattern: str, workspace: str, access: Access, names: list[str]) -> bool:
-    """Whether a link that the pattern may match leads out; unsure, it does. Deeper levels: any folder's links."""
-    first, _, rest = pattern.partition("/")
-    try:
-        with os.scandir(folder) as entries:
-            for count, entry in enumerate(entries):
-                if count >= MAX_GLOB:
-                    return True
-                if not fnmatch.fnmatchcase(entry.name, _widened(first)):
-                    continue
-                if entry.is_symlink() and _leads_away(entry.path, workspace):
-                    return True
-                if access == "write" and not rest and has_other_names(entry.path):
-                    return True
-                if not rest:
-                    names.append(real_place(entry.path)[0])
-                elif entry.is_dir() and _leads_outside(entry.path, rest, workspace, access, names):
-                    return True
-    except OSError:
-        return False  # no such folder: the shell passes the pattern on as it is
-    return False
+class _Names:
+    """The files that a pattern stands for now. A wildcard counts for hidden files too: the shell may be set so."""
+
+    def __init__(self, workspace: str, access: Access) -> None:
+        self._workspace = workspace
+        self._access = access
+        self._looked = 0
+        self.found: dict[str, None] = {}
+        self.lead_out = False
+        """One of them is not in the workspace, or may not be."""
+        self.more = False
+        """There are more than are looked at."""
+
+    def expand(self, folder: str, steps: Sequence[str]) -> None:
+        """Look for the names below a folder, which is a real path."""
+        if not steps:
+            self.found[folder] = None
+            return
+        step, rest = steps[0], steps[1:]
+        if not _WIDE.search(step):
+            self._enter(os.path.join(folder, step), rest)  # noqa: PTH118
+            return
+        if _is_upwards(step):
+            self._enter(os.path.dirname(folder), rest)  # noqa: PTH120
+            self.expand(folder, rest)
+        deep = "**" in step  # for zsh, any number of folders
+        if deep:
+            self.expand(folder, rest)
+        for entry in self._entries(folder):
+            if deep and entry.is_dir(follow_symlinks=False):
+                self.expand(entry.path, steps)
+            if not fnmatch.fnmatchcase(entry.name, _widened(step)):
+                continue
+            if entry.is_symlink():
+                self._enter(entry.path, rest)
+            elif not rest or entry.is_dir():
+                self._check(entry.path, rest)
+                self.expand(entry.path, rest)
+
+    def _enter(self, place: str, rest: Sequence[str]) -> None:
+        """Go on at a path that may be a link, if there is such a file."""
+        path, sure = real_place(place)
+        if not sure or is_outside(path, self._workspace):
+            self.lead_out = self.lead_out or os.path.lexists(place)
+        if os.path.lexists(path):
+            self._check(path, rest)
+            self.expand(path, rest)
+
+    def _check(self, path: str, rest: Sequence[str]) -> None:
+        if self._access == "write" and not rest and has_other_names(path):
+            self.lead_out = True
+
+    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
+        self.more = self.more or folder.startswith("/proc/")  # other ones for each process
+        try:
+            with os.scandir(folder) as entries:
+                for count, entry in enumerate(entries):
+                    self._looked += 1
+                    if count >= MAX_GLOB or self._looked > MAX_TREE:
+                        self.more = self.lead_out = True
+                        return
+                    yield entry
+        except OSError:
+            return  # no such folder: the shell passes the pattern on as it is
 
 
 def leads_out(folder: str, workspace: str) -> bool:
@@ -209,18 +259,64 @@ def leads_out(folder: str, workspace: str) -> bool:
     return False
 
 
-def words_that_lead_out(words: Sequence[Arg], scope: Scope, workspace: str, access: Access) -> list[PathFact]:
-    """Links that lead out, named in a word that does not look like a path: `-Clink`, `--directory=link`, `link`."""
+def words_that_are_files(
+    words: Sequence[Arg], scope: Scope, workspace: str, access: Access, *, plain: bool
+) -> list[PathFact]:
+    """Links that lead out, named in words that do not look like paths: `-Clink`, `--file=link`. `plain`: files too."""
     found: list[PathFact] = []
     for arg in words:
         for value in arg.values or ():
             for name in _inner_names(value):
-                found += [
-                    PathFact(real_place(place)[0], access, outside=True)
-                    for folder in scope.folders or ()
-                    if os.path.islink(place := os.path.join(folder, name))  # noqa: PTH114, PTH118
-                    and _leads_away(place, workspace)
-                ]
+                for folder in scope.folders or ():
+                    place = os.path.join(folder, name)  # noqa: PTH118
+                    fact = _named_file(place, workspace, access, plain)
+                    found += [fact] if fact is not None else []
+    return found
+
+
+def _named_file(place: str, workspace: str, access: Access, plain: bool) -> PathFact | None:
+    try:
+        mode = os.lstat(place).st_mode
+    except (OSError, ValueError):
+        return None
+    if stat.S_ISLNK(mode):
+        path, sure = real_place(place)
+        if not sure or is_outside(path, workspace):
+            return PathFact(path, access, outside=True)
+    elif not stat.S_ISREG(mode):
+        return None
+    return place_fact(place, "", "read", workspace) if plain else None
+
+
+def linked_from(target: Arg, source: Arg, scope: Scope) -> Arg:
+    """What `ln -s source target` leads to: a relative path begins in the folder of the link."""
+    made = []
+    for folder in scope.folders or ():
+        for place in target.values or ():
+            link = os.path.join(folder, place)  # noqa: PTH118
+            base = link if os.path.isdir(link) else os.path.dirname(link)  # noqa: PTH112, PTH120
+            made += [os.path.join(base, value) for value in source.values or ()]  # noqa: PTH118
+    known = source.values is not None and target.values is not None and scope.folders is not None
+    return Arg(source.text, tuple(dict.fromkeys(made)) if known else None)
+
+
+def facts_in_folder(target: Arg, sources: Sequence[Arg], scope: Scope, workspace: str) -> list[PathFact]:
+    """What `cp a b folder` writes: files of the same names in the folder."""
+    found: list[PathFact] = []
+    for folder in facts_of(target, "write", scope, workspace):
+        if not folder.path.startswith("/") or not os.path.isdir(folder.path):  # noqa: PTH112
+            continue
+        for source in sources:
+            for value in source.values or ():
+                name = os.path.basename(value.rstrip("/"))  # noqa: PTH119
+                wild = source.pattern and _PATTERN.search(name)
+                if not name or "\0" in name or (wild and not name.startswith(".")):
+                    continue
+                place = f"{folder.path.rstrip('/')}/{name}"
+                if wild:
+                    found.append(_pattern_fact(place, "write", workspace))
+                else:
+                    found.append(place_fact(place, "", "write", workspace))
     return found
 
 

@@ -67,6 +67,8 @@ class Arg(Struct, frozen=True):
     """Several words, chosen by something in the line itself: an unquoted variable that the line fills."""
     pattern: bool = False
     """The value is a pattern that the shell replaces by names of files."""
+    found: bool = False
+    """Stands for each file below the folder that is its value: `{}` of `find -exec`."""
 
     @property
     def only(self) -> str | None:

@@ -14,10 +14,11 @@ from dragoman.policy.shell.places import (
     folders_outside,
     leads_out,
     names_options,
-    words_that_lead_out,
+    words_that_are_files,
 )
 from dragoman.policy.shell.programs import files, network
 from dragoman.policy.shell.programs.builtins import run_builtin
+from dragoman.policy.shell.programs.depth import files_and_folders
 from dragoman.policy.shell.programs.environment import runs_something
 from dragoman.policy.shell.programs.languages import check_awk, check_interpreter, check_sed, read_git
 from dragoman.policy.shell.programs.names import names
@@ -223,7 +224,7 @@ class Collector:
             and arg.text == "{}"
             and not any(self._leads_out(place) for place in places)
         ):
-            return Arg(arg.text, values)
+            return Arg(arg.text, values, found=True)
         return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if known else ""))
 
     def _shell(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
@@ -313,10 +314,12 @@ class Collector:
         compared = words if compared is None else compared
         folder, _, _ = (words[0].only or "").rpartition("/")
         self._count(words, scope)
-        paths = [fact for arg, access in pairs for fact in facts_of(arg, access, scope, self.workspace)]
+        paths = files_and_folders(program, words, compared, pairs, scope, self.workspace)
         paths += self._redirected(call)
-        paths += folders_outside(scope, "read" if options.prints else "write", self.workspace)
-        paths += words_that_lead_out(words[1:], scope, self.workspace, "read" if options.prints else "write")
+        access: Access = "read" if options.prints else "write"
+        paths += folders_outside(scope, access, self.workspace)
+        plain = program not in files.NO_FILES
+        paths += words_that_are_files(words[1:], scope, self.workspace, access, plain=plain)
         if files.follows_links(program, words[1:]) and self._has_way_out(scope):
             paths.append(PathFact("(through links)", "read", outside=True))
         names = (program, *(arg.only if arg.only is not None else arg.text for arg in compared[1:]))

@@ -11,7 +11,7 @@ from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.network import has_address, path_of
 from dragoman.policy.shell.values import Arg, fixed
 
-_NO_FILES = names(
+NO_FILES = names(
     """
     cd pushd popd
     echo printf true false : test [ sleep wait kill seq yes expr basename dirname whoami id groups uname nproc
@@ -37,12 +37,13 @@ _FETCHES = names(
     """
 )
 """Of the programs in these tables, those that take addresses of other machines."""
-_LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp", "ln"})
+COPIES = frozenset({"cp", "install", "rsync", "scp", "ln", "mv"})
+"""Programs that write to their last argument, or into it if it is a folder."""
 
 
 def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -> list[tuple[Arg, Access]]:
     """The arguments that are files, with what is done to them."""
-    if program in _NO_FILES:
+    if program in NO_FILES:
         return []
     access: Access = "read" if program in _READS or program in _PATTERN_FIRST else "write"
     if any(effect.does == "writes" for effect in effects or ()):
@@ -53,19 +54,29 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     elif program == "dd":
         return list(_of_dd(words))
     found = [(arg, access) for arg in plain if not _is_address(program, arg)]
-    if program in _LAST_WRITTEN and len(plain) > 1 and program != "ln":
-        linked = program == "cp" and any(re.match(r"-[^-]*[ls]|--l|--s[^p]", arg.text) for arg in words)
-        first: Access = (
-            "write" if linked else "read"
-        )  # what is written to a link is written to the file itself
-        found = [(arg, first) for arg in plain[:-1]] + [(plain[-1], "write")]
+    both = access == "write" and program not in _ONLY_WRITES
+    if program in COPIES and len(plain) > 1 and program not in ("ln", "mv"):
+        # What is written to a link is written to the file itself; `cp -t folder file` has the folder first.
+        both = any(re.match(r"-[^-]*[lst]|--[lst]", arg.text) for arg in words)
+        if not both:
+            found = [(arg, "read") for arg in plain[:-1]] + [(plain[-1], "write")]
     elif program in ("uniq", "xxd") and len(plain) > 1:
         found[1:] = [(arg, "write") for arg in plain[1:]]
     known = (access == "read" and program not in _SUBCOMMANDS) or program in _WRITERS
     found = [pair for pair in found if known or _looks_like_path(pair[0])]
     if program in ("wc", "du"):  # `--files0-from` reads names that the line does not tell
         found += [(Arg(arg.text, None), "read") for arg in words if arg.text.startswith("--f")]
-    return found + [(arg, access) for arg in _in_options(words)]
+    found += [(arg, access) for arg in _in_options(words)]
+    return found + [(arg, "read") for arg, does in found if both and does == "write"]
+
+
+def makes_links(program: str, words: list[Arg]) -> bool:
+    """Whether links that say where they lead are made."""
+    return program in ("ln", "cp") and any(re.match(r"-[^-]*s|--s", arg.text) for arg in words)
+
+
+_ONLY_WRITES = names("rm rmdir mkdir touch chmod chown chgrp tee truncate shred unlink mkfifo mknod")
+"""Programs that do not look at what is in the files that they change."""
 
 
 _WRITERS = names(

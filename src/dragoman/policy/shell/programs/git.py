@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 
 from dragoman.policy.act import Effect
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.options import Options, effect
-from dragoman.policy.shell.values import Arg
+from dragoman.policy.shell.values import Arg, Scope, fixed
 
 GLOBAL_FLAGS = frozenset(
     {
@@ -127,3 +129,35 @@ def writes_config(arguments: list[Arg]) -> str | None:
     return (
         "~/.gitconfig" if "--global" in words else "/etc/gitconfig" if "--system" in words else ".git/config"
     )
+
+
+_IN_REVISION = re.compile(r"[^:]*:(?:[0-3]:)?(?!/)(.+)", re.DOTALL)
+_MOST_FOLDERS = 40
+
+
+def named_paths(arguments: list[Arg], scope: Scope) -> Iterator[Arg]:
+    """Files that look like none: those after `--`, and those of a revision, `HEAD:key.pem` and `-L1,5:key.pem`."""
+    after_dashes = False
+    for arg in arguments:
+        if after_dashes:
+            yield arg
+        after_dashes = after_dashes or arg.only == "--"
+        for value in arg.values or ():
+            if "://" in value or (found := _IN_REVISION.fullmatch(value)) is None:
+                continue
+            for folder in scope.folders or ():
+                base = folder if found[1].startswith(("./", "../")) else _top(folder)
+                yield fixed(os.path.join(base, found[1].rpartition(":")[2]))  # noqa: PTH118
+
+
+def _top(folder: str) -> str:
+    """The folder that paths of a revision begin in."""
+    place = folder
+    for _ in range(_MOST_FOLDERS):
+        if os.path.lexists(os.path.join(place, ".git")):  # noqa: PTH118
+            return place
+        above = os.path.dirname(place)  # noqa: PTH120
+        if above == place:
+            break
+        place = above
+    return folder

@@ -89,6 +89,7 @@ def read_git(
         effects.append(Effect("git config", "writes"))
         pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
     pairs += files.paths("git", arguments, effects)
+    pairs += [(arg, "read") for arg in git.named_paths(arguments, scope)]
     return [words[0], *words[at:]], scope
 
 
@@ -120,7 +121,8 @@ def check_sed(
             reason("a script of `sed` that may write or run")
     if found.in_place:
         effects.append(Effect("-i", "writes"))
-    pairs += [(arg, "write" if found.in_place else "read") for arg in found.files]
+    pairs += [(arg, "read") for arg in found.files]
+    pairs += [(arg, "write") for arg in found.files if found.in_place]
 
 
 def check_awk(words: list[Arg], scope: Scope, pairs: list[Pair], reason: Reason) -> None:

@@ -1,0 +1,170 @@
+"""How deep a program goes into a folder that it is given: `ls src` not at all, `grep -r` into each file below."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman.policy.act import Access, Below, PathFact
+from dragoman.policy.shell.places import facts_in_folder, facts_of, linked_from
+from dragoman.policy.shell.programs.files import COPIES, follows_links, makes_links
+from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.values import Arg, Scope, fixed
+
+_FLAT = names(
+    """
+    cd pushd popd stat file readlink realpath test [ touch mkdir rmdir basename dirname df date tee truncate
+    unlink mkfifo mknod chdir git
+    """
+)
+"""Programs that take a folder as one thing. What git does with one depends on its subcommand."""
+_RUNS_CODE = names(
+    """
+    pytest py.test python python3 node cargo go npm pnpm yarn make gmake mypy pyright tsc eslint ruff black isort
+    prettier flake8 pylint jest vitest tox nox gradle gradlew mvn mvnw just task rake ninja cmake
+    """
+)
+"""Programs that run or build a project: no rule on paths says what those read, with a folder or without."""
+_RECURSIVE = r"-[^-]*[rR].*|--rec.*"
+_WITH_OPTION: dict[str, str] = {
+    **dict.fromkeys(("ls", "dir", "vdir"), r"-[^-]*R.*|--rec.*"),
+    **dict.fromkeys(("exa", "eza"), r"-[^-]*[RT].*|--rec.*|--tree.*"),
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), _RECURSIVE + r"|--der.*|-[^-]*d.*|--dir.*"),
+    **dict.fromkeys(
+        ("rm", "chmod", "chown", "chgrp", "scp", "gzip", "gunzip", "xz", "diff", "shred"), _RECURSIVE
+    ),
+    "cp": _RECURSIVE + r"|-[^-]*a.*|--arc.*",
+    "rsync": _RECURSIVE + r"|-[^-]*[ad].*|--arc.*|--dirs.*|--fil.*",
+    "zip": _RECURSIVE,
+}
+"""Options without which a folder is not entered."""
+_HERE = {
+    **dict.fromkeys(("rg", "ag", "ack", "fd", "fdfind", "tree", "du", "ugrep", "ncdu"), r".*"),
+    **{
+        program: _WITH_OPTION[program]
+        for program in ("ls", "dir", "vdir", "exa", "eza", "grep", "egrep", "fgrep")
+    },
+}
+"""Programs that look into the folder of the line if they are given none, with the options for it."""
+_SKIPS_HIDDEN: dict[str, str] = {
+    "rg": r"-[^-]*[.ug].*|--hid.*|--unr.*|--no-ig.*|--[gi].*",
+    "ag": r"-[^-]*[auU].*|--hid.*|--unr.*|--all.*|--skip.*",
+    **dict.fromkeys(("fd", "fdfind"), r"-[^-]*[Hu].*|--hid.*|--unr.*|--no-ig.*"),
+}
+"""Programs that leave hidden files out, save with these options."""
+_NAMES_ONLY = names("ls dir vdir exa eza tree du ncdu find fd fdfind rg ag ack")
+"""Programs that print names, or that leave out what version control ignores."""
+_KNOWN = names(
+    """
+    cat head tail wc cut nl tac rev od hexdump xxd strings diff cmp comm cksum md5sum sha1sum sha256sum sha512sum b2sum
+    sort uniq base64 less more bat zcat grep egrep fgrep zgrep tar zip rsync cp scp mv ln rm chmod chown chgrp shred
+    gzip bzip2 xz zstd sed awk jq
+    """
+)
+
+
+def files_and_folders(
+    program: str,
+    words: list[Arg],
+    compared: list[Arg],
+    pairs: list[tuple[Arg, Access]],
+    scope: Scope,
+    workspace: str,
+) -> list[PathFact]:
+    """Facts of the arguments that are files, and of the folders that the program looks into."""
+    below = git_depth(compared) if program == "git" else depth(program, words[1:])
+    here = git_reads_folder(compared) if program == "git" else reads_folder(program, words[1:])
+    pairs = [*pairs, (fixed("."), "read")] if here else pairs
+    plain = [arg for arg in words[1:] if not arg.text.startswith("-")] if program in COPIES else []
+    if makes_links(program, words[1:]):
+        pairs = [*pairs, *((linked_from(plain[-1], arg, scope), "read") for arg in plain[:-1])]
+    below = below or (Below() if any(arg.found for arg, _ in pairs) else None)
+    found: list[PathFact] = []
+    for arg, access in pairs:
+        facts = facts_of(arg, access, scope, workspace)
+        if below is not None:
+            facts = [PathFact(one.path, access, one.outside, one.names, one.more, below) for one in facts]
+        found += facts
+    if len(plain) > 1:
+        found += facts_in_folder(plain[-1], plain[:-1], scope, workspace)
+    return found
+
+
+def depth(program: str, words: list[Arg]) -> Below | None:
+    """How the program goes into folders among its arguments; None if it does not."""
+    if program in _FLAT or program in _RUNS_CODE:
+        return None
+    wanted = _WITH_OPTION.get(program)
+    if wanted is not None and not _has(words, wanted):
+        return None
+    hidden = _SKIPS_HIDDEN.get(program)
+    return Below(
+        sure=program in _KNOWN and program not in _NAMES_ONLY,
+        hidden=hidden is None or _has(words, hidden),
+        links=follows_links(program, words),
+    )
+
+
+def reads_folder(program: str, words: list[Arg]) -> bool:
+    """Whether the program looks into the folder of the line because no other is named."""
+    wanted = _HERE.get(program)
+    if wanted is None or not (wanted == r".*" or _has(words, wanted)):
+        return False
+    named, before = 0, ""
+    for arg in words:
+        text = arg.only if arg.only is not None else arg.prefix
+        if not text.startswith("-") or text == "-":
+            named += not _takes_value(program, before)
+        before = text
+    pattern = program in _PATTERN_FIRST and not any(_GIVES_PATTERN.fullmatch(arg.only or "") for arg in words)
+    return named <= pattern
+
+
+_PATTERN_FIRST = names("rg ag ack fd fdfind ugrep grep egrep fgrep")
+_GIVES_PATTERN = re.compile(r"-[^-]*[ef]|--(?:reg|file).*", re.DOTALL)
+_TAKES_VALUE = {
+    **dict.fromkeys(("grep", "egrep", "fgrep", "ugrep"), "ABCmdDef"),
+    "rg": "ABCgtTmMjErdef",
+    "ag": "ABCmGp",
+    "ack": "ABCmg",
+    **dict.fromkeys(("fd", "fdfind"), "detSoEcCjxX"),
+    "tree": "LPIoHT",
+    "du": "dtXB",
+    **dict.fromkeys(("ls", "dir", "vdir"), "IwT"),
+    **dict.fromkeys(("exa", "eza"), "LIst"),
+}
+"""Letters of options whose value is the next word."""
+_FLAGS = names(
+    """
+    --line-number --ignore-case --recursive --files-with-matches --count --invert-match --word-regexp --fixed-strings
+    --extended-regexp --perl-regexp --no-heading --heading --hidden --files --with-filename --no-filename
+    --only-matching --quiet --json --smart-case --follow --multiline --dereference-recursive --all --long --
+    """
+)
+"""Long options without a value; any other takes the next word for its own."""
+
+
+def _takes_value(program: str, before: str) -> bool:
+    if before.startswith("--"):
+        return "=" not in before and before not in _FLAGS
+    return before.startswith("-") and before[-1] in _TAKES_VALUE.get(program, "")
+
+
+def git_depth(words: list[Arg]) -> Below | None:
+    """How git goes into folders, or into the one that it works in; None if it prints no files of a folder."""
+    subcommand = words[1].only if len(words) > 1 else None
+    if subcommand in ("grep", "archive") or any((arg.only or "").startswith("--no-i") for arg in words):
+        return Below(sure=False)
+    return Below(sure=False) if any(arg.only == "--" for arg in words) else None
+
+
+def git_reads_folder(words: list[Arg]) -> bool:
+    return len(words) > 1 and words[1].only in ("grep", "archive")
+
+
+def _has(words: list[Arg], pattern: str) -> bool:
+    """Whether one of the words is such an option, or may be."""
+    return any(
+        (arg.values is None and arg.may_be_option())
+        or any(re.fullmatch(pattern, value, re.DOTALL) for value in arg.values or ())
+        for arg in words
+    )
