@@ -169,3 +169,33 @@ async def test_no_rule_chooses_among_several_answers(outcome: Outcome) -> None:
     line = {"kind": "execute", "rawInput": {"command": "git status"}}
     assert await outcome(line, options=answers) == ASKED
     assert await outcome(line, options=[answers[0], answers[2]]) != ASKED
+
+
+@pytest.mark.rule("G-100")
+@pytest.mark.parametrize("remember", ["agent", "gateway"])
+async def test_no_rule_answers_a_question_that_has_one_answer_only(
+    dragoman: Any, workspace: Path, remember: str
+) -> None:
+    """A question to a person is no permission, however few answers it has; its own answers are offered."""
+    rule = {"decision": "allow", "kind": ["other", "think"]}
+    gateway: GatewayProcess = await dragoman(policy={"rules": [rule], "remember": remember})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    answer = {"optionId": "answer_0", "name": "Postgres", "kind": "allow_once"}
+    decline = {"optionId": "decline", "name": "Do not answer", "kind": "reject_once"}
+    asked = [{"question": "Which one?", "options": [{"label": "Postgres"}]}]
+    for tool, options in (
+        ({"name": "AskUserQuestion", "kind": "other", "rawInput": {"questions": asked}}, [answer, decline]),
+        ({"kind": "other", "_meta": {"toolName": "ask_user_question"}}, [answer, decline]),
+        ({"kind": "think", "rawInput": asked[0]}, [answer, decline]),
+        ({"kind": "other", "title": "Which one?"}, [answer]),
+    ):
+        question = {"toolCall": {"toolCallId": "c1", **tool}, "options": options}
+        running = gateway.start_prompt(session, f"permission {json.dumps(question)}")
+        request = await gateway.next_message(is_request("session/request_permission"))
+        assert request["params"]["options"] == options, tool
+        gateway.reply(request, REJECT)
+        await running
+    plain = {"toolCall": {"toolCallId": "c2", "kind": "other"}, "options": [answer, decline]}
+    turn = await gateway.prompt(session, f"permission {json.dumps(plain)}")
+    assert turn.report("permission")["result"]["outcome"]["optionId"] == "answer_0"

@@ -126,6 +126,8 @@ class Act:
     label_only: bool = False
     switch: bool = False
     """A switch of the session to `mode`, by a client or by the agent itself; no call of a tool."""
+    question: bool = False
+    """It asks a person something and offers answers; that is no permission, so that no rule allows it."""
     trees: Trees = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -134,7 +136,7 @@ class Act:
 
     def facts(self) -> dict[str, Any]:
         """As JSON, in the names of the documentation."""
-        return {
+        shown: dict[str, Any] = {
             "agent": self.agent,
             "session": self.session,
             "workspace": self.workspace,
@@ -154,3 +156,4 @@ class Act:
             "opaque": self.opaque,
             "labelOnly": self.label_only,
         }
+        return shown | {"question": True} if self.question else shown

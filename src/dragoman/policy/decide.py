@@ -180,6 +180,8 @@ class Policy:
         if hidden is not None and verdict.decision == "allow":
             why = f"what is not understood may be one for {_named(hidden)}"
             return Verdict("ask", hidden.name, why, act, level=1)
+        if act.question and verdict.decision == "allow":
+            return Verdict("ask", DEFAULT, "it is a question to a person, and no permission", act)
         return verdict
 
     def decide_unasked(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:

@@ -132,6 +132,7 @@ class _Reader:
             watched=around.watched,
             opaque=opaque,
             label_only=label_only or not supported or self._grants() is not None or self._unclear,
+            question=self._is_question(),
             **line,
         )
 
@@ -247,6 +248,12 @@ class _Reader:
         if network is not None:
             hosts.append(_host(network[1]))
         return tuple(dict.fromkeys([*hosts[:MAX_ENTRIES], *(["?"] if len(hosts) > MAX_ENTRIES else [])]))
+
+    def _is_question(self) -> bool:
+        """Whether the call asks a person something, by its tool or by the shape of its input."""
+        given = self._input
+        answers = "question" in given and ("options" in given or "choices" in given)
+        return self._name in shapes.QUESTIONS or answers or isinstance(given.get("questions"), list)
 
     def _grants(self) -> str | None:
         granted = next((member for member in shapes.GRANTS if self._input.get(member)), None)

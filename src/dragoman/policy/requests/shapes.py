@@ -101,6 +101,8 @@ def _rows() -> dict[str, Does]:
 
 TOOLS = _rows()
 """By the names of the agents above."""
+QUESTIONS = frozenset({"AskUserQuestion", "ask_user_question", "ask_user", "question", "request_user_input"})
+"""Tools that ask a person something, with answers as options: Claude Code, Qwen Code, Gemini CLI, OpenCode, Codex."""
 SEARCHES = frozenset(
     [
         "Glob",

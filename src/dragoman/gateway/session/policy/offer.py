@@ -3,8 +3,8 @@
 With `policy.remember = "gateway"` clients are offered these instead of the agent's options, so that what holds for
 longer is remembered here: listed, revocable, and no wider than the act. The agent is told "once" or "no".
 
-Some questions stay the agent's own: which mode follows (a finished plan), which of several answers is meant, and those
-without an option that is surely for once.
+Some questions stay the agent's own: which mode follows (a finished plan), which answer is meant, and those without an
+option that is surely for once.
 """
 
 from __future__ import annotations
@@ -102,8 +102,10 @@ def make_offer(
     """
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
     once = choose_option("allow", offered)
-    if once is None or sum(_is_once(option) for option in offered) != 1:
+    if act.question or once is None or sum(_is_once(option) for option in offered) != 1:
         return None
+    if act.label_only and choose_option("deny", offered) is None:
+        return None  # something that a person is told, or asked, with one answer
     if _changes_mode(act, tool) or any(option.get("optionId") in modes for option in offered):
         return None
     own = [option for option in offered if own_meta(option).get("kindGuessed")]

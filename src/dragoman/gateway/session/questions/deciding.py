@@ -46,7 +46,7 @@ def answer_by_rule(
     if verdict.decision == "ask":
         return False
     option = choose_option(verdict.decision, options)
-    if option is None and verdict.decision == "allow":
+    if verdict.decision == "allow" and (option is None or _is_told(verdict, options)):
         return False
     outcome = {"outcome": "cancelled"} if option is None else {"outcome": "selected", "optionId": option}
 
@@ -57,6 +57,11 @@ def answer_by_rule(
 
     rules.carry_out(verdict, tool, outcome, reply, lambda reason: request.reply(_denial(options, reason)))
     return True
+
+
+def _is_told(verdict: Verdict, options: object) -> bool:
+    """Whether a person is told or asked something: nothing is known of the call, and nothing can be refused."""
+    return verdict.act.get("labelOnly") is True and choose_option("deny", options) is None
 
 
 def _denial(options: object, reason: str) -> bytes:
