@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from dragoman.policy.load import act_of_command
+from dragoman.policy.memory.file import FILE, Remembered
+from dragoman.policy.memory.memory import Scope, memory_of
+from dragoman.policy.memory.pattern import patterns_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -128,3 +134,50 @@ def test_a_word_of_the_wrong_type_is_named(run: Run, home: Path) -> None:
     done = run("policy", "check")
     assert done.returncode == 2
     assert "policy.rules[0].command[0][1]" in done.stderr
+
+
+def remember(home: Path, project: Path, line: str, scope: Scope, session: str = "s1") -> str:
+    """Remember a line as a person had it; returns the memory's id."""
+    root = str(project.resolve())
+    act = act_of_command(line, cwd=root, workspace=root, session=session)
+    patterns = patterns_of(act)
+    assert patterns is not None
+    memory = memory_of(act, patterns, scope, None, call="c1", who="ann", now=datetime.now(UTC))
+    Remembered(home / FILE).add(memory)
+    return memory.id
+
+
+def test_what_is_remembered_decides_as_it_would_for_an_agent(run: Run, project: Path, home: Path) -> None:
+    id = remember(home, project, "make lint", "project")
+    found = decide(run, project, "make lint")
+    assert (found["decision"], found["rule"], found["level"]) == ("allow", f"remembered {id}", 4)
+    assert isinstance(found["remembered"], dict) and found["remembered"]["who"] == "ann"
+    told = ["policy", "test", "--cwd", str(project), "make lint"]
+    first, memory, *_ = run(*told).stdout.splitlines()
+    assert first.startswith(f"allow: remembered {id}: in this project, by ann on ")
+    assert memory == f"  memory   `make lint`; `dragoman policy forget {id}` takes it back"
+    assert run(*told, "--without-remembered").stdout.startswith("ask: no rule is about")
+    other = project.parent / "other"
+    (other / ".git").mkdir(parents=True)
+    assert decide(run, other, "make lint")["decision"] == "ask"
+
+
+def test_what_holds_in_one_session_decides_for_that_session(run: Run, project: Path, home: Path) -> None:
+    remember(home, project, "make lint", "session", "s1")
+    told = ["policy", "test", "--cwd", str(project), "make lint"]
+    assert run(*told).stdout.startswith("ask:")
+    assert run(*told, "--session", "s1").stdout.startswith("allow: remembered")
+
+
+def test_what_is_remembered_decides_nothing_where_agents_remember(
+    run: Run, project: Path, home: Path
+) -> None:
+    remember(home, project, "make lint", "project")
+    (home / "config.toml").write_text('policy.remember = "agent"\n')
+    assert decide(run, project, "make lint")["decision"] == "ask"
+
+
+def test_a_broken_file_of_remembered_answers_is_told(run: Run, project: Path, home: Path) -> None:
+    (home / FILE).write_text("{")
+    done = run("policy", "test", "--cwd", str(project), "make lint")
+    assert done.stdout.startswith("ask:") and FILE in done.stderr

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import convert
 
+from dragoman.policy.memory.file import FILE, Remembered
+from dragoman.policy.memory.memory import Memory
+from dragoman.policy.memory.pattern import Pattern
 from support.command_line import CommandLine
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -77,6 +81,25 @@ def test_a_question_is_explained_with_who_answered_and_when(shell: CommandLine) 
     shown = shell.run("policy", "explain", f"{session}:{call[:9]}").stdout
     assert "asked" in shown and "rejected" in shown and "Order of authority" in shown
     assert "Today  ask: rule deploys are asked" in shown
+
+
+def test_today_is_decided_with_what_is_remembered(shell: CommandLine) -> None:
+    found = explained(shell, "/run make lint")
+    session, act = found["session"], found["act"]
+    assert found["today"]["decision"] == "ask"
+    pattern = {"command": [["make", "lint"]], "exact": True}
+    memory = Memory(
+        id="m_1", pattern=[convert(pattern, Pattern)], scope="session", root=act["workspace"], session=session,
+        call="c", who="ann", when="2026-01-01T00:00:00+00:00",
+    )  # fmt: skip
+    Remembered(shell.home / FILE).add(memory)
+    today = json.loads(shell.run("policy", "explain", session, "--json").stdout)["today"]
+    assert (today["decision"], today["rule"], today["remembered"]["id"]) == ("allow", "remembered m_1", "m_1")
+    shown = shell.run("policy", "explain", session).stdout
+    assert "Today  allow: remembered m_1: in this session, by ann on 2026-01-01" in shown
+    assert "`dragoman policy forget m_1` takes it back" in shown
+    shown = shell.run("policy", "explain", session, "--without-remembered").stdout
+    assert "Today  ask: no rule is about" in shown
 
 
 def test_a_call_that_does_not_exist_is_named_with_those_that_do(shell: CommandLine) -> None:

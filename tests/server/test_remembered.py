@@ -88,6 +88,11 @@ async def test_in_this_project_in_an_editor_and_today_in_the_page_are_found_and_
     ]
     client = serving.http()
     assert (await client.get(PLACE)).json()["remembered"] == listed
+    tried = {"command": "make test", "cwd": str(workspace)}
+    found = (await client.post("/api/policy/test", json=tried)).json()
+    assert (found["decision"], found["remembered"]["id"]) == ("allow", listed[0]["id"])
+    found = (await client.post("/api/policy/test", json={**tried, "withoutRemembered": True})).json()
+    assert (found["decision"], found.get("remembered")) == ("ask", None)
     gone = policy(serving.gateway.home, "forget", listed[0]["id"])
     assert (gone.returncode, "make test" in gone.stdout) == (0, True)
     assert (await client.delete(f"{PLACE}/{listed[1]['id']}")).status_code == 204

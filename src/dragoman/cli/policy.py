@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,7 @@ from dragoman.cli.audit.replay import replay
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.policy_edit import edit
 from dragoman.cli.policy_explain import explain, seen_lines
-from dragoman.cli.remembered import forget, remembered
+from dragoman.cli.remembered import WITHOUT, answers_in_force, forget, memory_facts, memory_line, remembered
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 
@@ -104,29 +104,51 @@ def check(ctx: click.Context, cwd: Path | None, as_json: bool) -> None:
 @click.option("--agent", default="", help="Name of the agent.")
 @click.option("--mode", default="", help="Mode of the session.")
 @click.option("--tool", default="", help="Name of the tool.")
+@click.option("--session", default="", help="Id of a session, for what holds in it alone.")
+@WITHOUT
 @CWD
 @AS_JSON
-def test(command: str, kind: str, agent: str, mode: str, tool: str, cwd: Path | None, as_json: bool) -> None:
+def test(
+    command: str,
+    kind: str,
+    agent: str,
+    mode: str,
+    tool: str,
+    session: str,
+    without: bool,
+    cwd: Path | None,
+    as_json: bool,
+) -> None:
     """Decide about COMMAND, a shell line, without running it.
 
-    Prints the decision, the rule that made it, why, and the facts that were seen.
+    Prints the decision, the rule or the remembered answer that made it, why, and the facts that were seen.
     """
     from dragoman.config.root import find_root
     from dragoman.policy.load import act_of_command
 
     if not (command or kind or tool):
         raise click.UsageError('nothing to decide: give a shell line such as "git status", --kind or --tool')
-    made, _ = _load(cwd)
+    made, loaded = _load(cwd)
     folder = os.path.realpath(cwd if cwd is not None else Path.cwd())
     workspace = str(find_root(Path(folder)))
     act = act_of_command(
-        command, cwd=folder, workspace=workspace, kind=kind or "execute", agent=agent, mode=mode, tool=tool
+        command,
+        cwd=folder,
+        workspace=workspace,
+        kind=kind or "execute",
+        agent=agent,
+        mode=mode,
+        tool=tool,
+        session=session,
     )
-    verdict = made.decide(act)
+    paths, _ = load_settings(quiet=True)
+    kept = answers_in_force(paths, loaded.config.policy, without=without)
+    verdict = made.decide(act, kept.rules(act))
+    memory = memory_facts(kept, verdict.rule)
     if as_json:
-        click.echo(json.dumps(verdict.facts(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps({**verdict.facts(), **memory}, indent=2, ensure_ascii=False))
     else:
-        _print(verdict)
+        _print(verdict, memory)
 
 
 def _load(cwd: Path | None) -> tuple[Policy, Loaded]:
@@ -156,7 +178,9 @@ def _conditions(rule: Rule) -> str:
     )
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: Verdict, memory: dict[str, Any]) -> None:
     click.echo(f"{verdict.decision}: {verdict.why}")
+    if memory:
+        click.echo(f"  memory   {memory_line(memory)}")
     for line in seen_lines(verdict.act.facts()):
         click.echo(f"  {line}")

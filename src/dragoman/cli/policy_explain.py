@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli.remembered import WITHOUT, answers_in_force, memory_facts, memory_line
 from dragoman.cli.settings import load_settings
 from dragoman.config.errors import ConfigError
 from dragoman.terminal import style
@@ -24,23 +25,28 @@ SHOWN_CALLS = 10
 
 @click.command()
 @click.argument("call", metavar="SESSION[:CALL]")
+@WITHOUT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def explain(call: str, as_json: bool) -> None:
+def explain(call: str, without: bool, as_json: bool) -> None:
     """Explain how a tool call was decided: what was seen, which level and rule decided, who answered and when.
 
-    CALL is the id of the tool call; without it, the session's last call that was decided. Also says what the rules
-    of today would decide.
+    CALL is the id of the tool call; without it, the session's last call that was decided. Also says what would be
+    decided today, by rules and remembered answers.
     """
     from dragoman.cli.sessions.find import with_store
 
     paths, _ = load_settings(quiet=True)
     session, _, wanted = call.partition(":")
     record, found = with_store(paths, lambda store: _find(store, session, wanted))
-    today = _today(paths, record, found[-1])
+    today, memory = _today(paths, record, found[-1], without)
     if as_json:
-        click.echo(json.dumps(_facts(record, found, today), indent=2, ensure_ascii=False))
+        facts = _facts(record, found, today)
+        facts["today"] |= memory
+        click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         _print(record, found, today)
+        if memory:
+            click.echo(f"       {memory_line(memory)}")
 
 
 async def _find(store: FileStore, session: str, call: str) -> tuple[SessionRecord, list[Decided]]:
@@ -62,8 +68,10 @@ async def _find(store: FileStore, session: str, call: str) -> tuple[SessionRecor
     return record, await decisions_of(store, record.id, exact)
 
 
-def _today(paths: Paths, record: SessionRecord, decided: Decided) -> Verdict:
-    """What the rules in force now say about the same call in the same surroundings."""
+def _today(
+    paths: Paths, record: SessionRecord, decided: Decided, without: bool
+) -> tuple[Verdict, dict[str, Any]]:
+    """What is decided now about the same call in the same surroundings, and the memory that does, if one does."""
     from dragoman.agents.known import known_layer
     from dragoman.config.load import load
     from dragoman.config.root import find_root
@@ -71,7 +79,8 @@ def _today(paths: Paths, record: SessionRecord, decided: Decided) -> Verdict:
     from dragoman.policy.requests.request import Surroundings, act_of_request
 
     workspace = find_root(Path(record.cwd))
-    made, warnings = load_policy(load(paths, known=known_layer(), workspace=workspace), paths)
+    loaded = load(paths, known=known_layer(), workspace=workspace)
+    made, warnings = load_policy(loaded, paths)
     for warning in warnings:
         click.echo(warning, err=True)
     then = decided.policy.get("act")
@@ -86,7 +95,10 @@ def _today(paths: Paths, record: SessionRecord, decided: Decided) -> Verdict:
         boxed=facts.get("boxed") is True,
         watched=facts.get("watched") is True,
     )
-    return made.decide(act_of_request(decided.known, around))
+    kept = answers_in_force(paths, loaded.config.policy, without=without)
+    act = act_of_request(decided.known, around)
+    verdict = made.decide(act, kept.rules(act))
+    return verdict, memory_facts(kept, verdict.rule)
 
 
 def _facts(record: SessionRecord, found: list[Decided], today: Verdict) -> dict[str, Any]:

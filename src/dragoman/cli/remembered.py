@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,8 @@ from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 
 if TYPE_CHECKING:
+    from dragoman.config.model import PolicyConfig
+    from dragoman.config.paths import Paths
     from dragoman.policy.memory.file import Remembered
     from dragoman.policy.memory.memory import Memory
 
@@ -62,6 +64,34 @@ def forget(id: str, as_json: bool) -> None:
         click.echo(json.dumps({"forgotten": gone.facts()}, indent=2, ensure_ascii=False))
     else:
         click.echo(f"Forgotten: {gone.words}, {_where(gone)}.")
+
+
+WITHOUT = click.option(
+    "--without-remembered", "without", is_flag=True, help="Leave out what a person had Dragoman remember."
+)
+
+
+def answers_in_force(paths: Paths, config: PolicyConfig, *, without: bool = False) -> Remembered:
+    """What decides besides the rules: nothing with `without`, and where each agent remembers for itself."""
+    from dragoman.policy.memory.file import FILE, Remembered
+
+    kept = Remembered(None if without or config.remember != "gateway" else paths.state_dir / FILE)
+    if kept.broken is not None:
+        click.echo(kept.broken, err=True)
+    return kept
+
+
+def memory_facts(kept: Remembered, rule: str) -> dict[str, Any]:
+    """The memory that a verdict names as its rule, for JSON; empty if it names none."""
+    found = next((memory for memory in kept.all() if memory.name == rule), None)
+    return {"remembered": found.facts()} if found is not None else {}
+
+
+def memory_line(told: dict[str, Any]) -> str:
+    """The memory in `memory_facts`, for people."""
+    memory = told["remembered"]
+    until = f" until {memory['until']}" if memory["until"] else ""
+    return f"{memory['words']}{until}; `dragoman policy forget {memory['id']}` takes it back"
 
 
 def _open() -> Remembered:

@@ -15,11 +15,13 @@ def act_of_command(
     agent: str = "",
     mode: str = "",
     tool: str = "",
+    session: str = "",
 ) -> Act:
     """The act of running a shell line. A line is an `execute`, whatever the agent calls it."""
     read_facts = read_line(line, cwd=cwd, workspace=workspace)
     return Act(
         agent=agent,
+        session=session,
         workspace=workspace,
         tool=tool,
         kind="execute" if line.strip() else kind,

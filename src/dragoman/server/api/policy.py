@@ -87,15 +87,18 @@ class PolicyApi:
         if not (given.command or given.kind or given.tool):
             raise HttpError(400, "Nothing to decide: give command, kind or tool.")
         workspace = _workspace(given.cwd)
+        ours = self._gateway.config.policy.remember == "gateway" and not given.without_remembered
         verdict = try_line(
             self._gateway.policy_for(workspace),
             given.command,
+            self._gateway.remembered if ours else None,
             cwd=os.path.realpath(given.cwd or Path.cwd()),
             workspace=workspace,
             kind=given.kind or "execute",
             agent=given.agent,
             mode=given.mode,
             tool=given.tool,
+            session=given.session,
         )
         return Response.json(verdict)
 

@@ -224,7 +224,7 @@ class DecisionPage(Struct, rename="camel", omit_defaults=True):
     ] = None
 
 
-class PolicyTest(Struct, forbid_unknown_fields=True):
+class PolicyTest(Struct, rename="camel", forbid_unknown_fields=True):
     """What to decide about."""
 
     command: Annotated[str, Meta(description="A shell line.")] = ""
@@ -233,6 +233,8 @@ class PolicyTest(Struct, forbid_unknown_fields=True):
     agent: str = ""
     mode: str = ""
     tool: str = ""
+    session: Annotated[str, Meta(description="Id of a session, for answers that hold in it alone.")] = ""
+    without_remembered: Annotated[bool, Meta(description="Leave remembered answers out.")] = False
 
 
 class VerdictView(Struct, omit_defaults=True):
@@ -246,6 +248,10 @@ class VerdictView(Struct, omit_defaults=True):
     approvals: int | None = None
     approvers: list[str] | None = None
     wanted: list[dict[str, JsonValue]] | None = None
+    level: int | None = None
+    remembered: Annotated[
+        dict[str, JsonValue] | None, Meta(description="The remembered answer that decided, if one did.")
+    ] = None
 
 
 class Explanation(Struct):
