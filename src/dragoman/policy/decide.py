@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.config.model import Decision, PolicyConfig
 from dragoman.policy.act import Act
+from dragoman.policy.high_water import HighWater
 from dragoman.policy.protected import denied_place
 from dragoman.policy.rules import Part, Rule, make_rules, parts_of
 
@@ -98,17 +99,20 @@ class Policy:
     administrator: list[Rule] = field(default_factory=list)
     protected: tuple[str, ...] = ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    mark: HighWater = field(default_factory=HighWater)
+    """What allows and ends goes by it; what restricts goes by the clock as it is."""
     _restricting: _Index = field(init=False)
     _granting: _Index = field(init=False)
     _by_kind: dict[str, list[Rule]] = field(init=False)
-    _latest: datetime = field(init=False, default=datetime.min.replace(tzinfo=UTC))
-    """The latest time that was seen: what allowed and ended does not come back if the clock goes backwards."""
+    _ends: bool = field(init=False)
+    """Whether a rule that allows, or asks, ends."""
     _digest: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         everything = [*self.administrator, *self.narrow, *self.user]
         self._restricting = _Index([rule for rule in everything if rule.decision != "allow"])
         self._granting = _Index([rule for rule in self.user if rule.decision != "deny"])
+        self._ends = any(rule.ends is not None for rule in self.user)
         ordered = {"user": self.user, "narrow": self.narrow}
         self._by_kind = {
             source: [rule for rule in rules if rule.on_kind_only] for source, rules in ordered.items()
@@ -175,8 +179,8 @@ class Policy:
             return Verdict("ask", doubt.name, why, act, level=1)
         if asking is not None:
             return Verdict("ask", asking.name, f"{_named(asking)} asks", act, level=3)
-        self._latest = max(self._latest, now)
-        verdict = self._granted(act, parts, remembered, self._latest)
+        latest = self.mark.advance(now) if self._ends or remembered else now
+        verdict = self._granted(act, parts, remembered, latest)
         if hidden is not None and verdict.decision == "allow":
             why = f"what is not understood may be one for {_named(hidden)}"
             return Verdict("ask", hidden.name, why, act, level=1)

@@ -14,6 +14,7 @@ from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.config.paths import ADMINISTRATOR as ADMINISTRATOR
 from dragoman.config.paths import Paths
 from dragoman.policy.decide import Policy
+from dragoman.policy.high_water import high_water
 from dragoman.policy.requests.line import act_of_command as act_of_command
 from dragoman.policy.rules import Rule, Source, make_rules
 
@@ -33,6 +34,7 @@ def load_policy(
         narrow=make_rules(config.narrow, "narrow", loaded.origin("policy", "narrow")),
         administrator=rules,
         protected=protected_folders(paths),
+        mark=high_water(paths.state_dir),
     )
     return policy, warnings
 
@@ -49,6 +51,7 @@ def policy_that_asks(config: PolicyConfig, paths: Paths, administrator: Path = A
         narrow=make_rules([ask], "narrow", "a file that could not be read"),
         administrator=rules,
         protected=protected_folders(paths),
+        mark=high_water(paths.state_dir),
     )
 
 

@@ -122,7 +122,8 @@ async def _once(gateway: Registry, session: Session, client: Client) -> JsonObje
         raise
     if agent.box is not None:
         await _keep_box(gateway, session)
-    await session.choices.apply(agent)
+    await session.choices.apply(agent, session.policy.may_switch_again)
+    await session.policy.leave_mode(agent)
     session.record("revived", rung=rung)
     session.tell_offer()
     session.changed()

@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.policy.act import Act
+from dragoman.policy.high_water import HighWater, high_water
 from dragoman.policy.memory.index import MemoryIndex
 from dragoman.policy.memory.memory import Memory
 from dragoman.policy.memory.pattern import NotRemembered
@@ -49,7 +50,8 @@ class Remembered:
     def __init__(self, path: Path | None, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path = path
         self._now = now
-        self._latest = now()
+        self._mark = high_water(path.parent) if path is not None else HighWater()
+        self._mark.advance(now())
         self._seen: tuple[int, int, int] | None = None
         self._broken: str | None = None
         self._memories: dict[str, Memory] = {}
@@ -101,8 +103,7 @@ class Remembered:
 
     def now(self) -> datetime:
         """Never earlier than before: a clock that is set back must not make an answer hold for longer."""
-        self._latest = max(self._latest, self._now())
-        return self._latest
+        return self._mark.advance(self._now())
 
     # -- the file
 

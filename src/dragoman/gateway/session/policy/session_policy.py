@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import auditing
-from dragoman.gateway.session.policy.gate import DENIED, Gate
+from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate
 from dragoman.gateway.session.policy.remembering import Remembering, add_later
 from dragoman.gateway.session.policy.verdict import (
     DEFAULT,
@@ -23,6 +24,7 @@ from dragoman.gateway.session.policy.verdict import (
 )
 from dragoman.gateway.session.settings.options import MODE
 from dragoman.rpc.request import Request
+from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
@@ -144,6 +146,55 @@ class SessionPolicy:
         await self._session.choices.switch_back(agent, mode)
         if self._session.options.current().get(MODE) == mode:
             auditing.mode_accepted(self._session, mode)
+
+    async def may_switch_again(self, mode: str) -> bool:
+        """Whether a restarted agent is switched to a mode that was chosen before; tells if it is not."""
+        from dragoman.policy.requests.service import switch_call_of
+
+        session, verdict, tool = self._session, self.switch_verdict(mode), switch_call_of(mode)
+        try:
+            self.check_level(mode)
+        except RpcError as error:
+            session.notice(f"The agent was started anew without the mode {mode!r}: {error.message}")
+            return False
+        if verdict.decision == "allow":
+            done: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+            self.carry_out(
+                verdict,
+                tool,
+                ALLOWED,
+                lambda: done.set_result(None),
+                done.set_result,
+                journaled=verdict.rule != DEFAULT,
+            )
+            return await done is None
+        self.record(verdict, tool, DENIED)
+        does = "does not allow it" if verdict.decision == "deny" else "asks about it: choose it again"
+        session.notice(
+            f"The agent was started anew without the mode {mode!r}: the rule {verdict.rule!r} {does}."
+        )
+        return False
+
+    async def leave_mode(self, agent: AgentConnection) -> None:
+        """Switch an agent that came back in a mode that the rules do not allow to the first one that they do."""
+        from dragoman.policy.requests.service import switch_call_of
+
+        session = self._session
+        mode = session.options.current().get(MODE)
+        if not isinstance(mode, str) or session.choices.is_granted(mode):
+            return
+        verdict = self.switch_verdict(mode)
+        if verdict.decision == "allow":
+            return
+        self.record(verdict, switch_call_of(mode), DENIED)
+        others = [str(one) for one in session.options.modes() if one != mode]
+        other = next((one for one in others if self.switch_verdict(one).decision == "allow"), None)
+        told = f"The agent came back in the mode {mode!r}, which the rule {verdict.rule!r} does not allow"
+        if other is None:
+            session.notice(f"{told}, and it has no other one.", "error")
+            return
+        session.notice(f"{told}: it is switched to {other!r}.")
+        await session.choices.switch_back(agent, other)
 
     def watches_calls(self) -> bool:
         """Whether a call that slipped by the rules is marked: not where nothing of the agent is known to reach them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -120,9 +121,16 @@ class Choices:
             if former.get(category) != value:
                 self._tell_older(category, value)
 
-    async def apply(self, agent: AgentConnection) -> None:
-        """Reapply settings to a restarted agent; report the ones it rejects."""
+    async def apply(self, agent: AgentConnection, may_switch: Callable[[str], Awaitable[bool]]) -> None:
+        """Reapply settings to a restarted agent, a mode only if it is still allowed; report the ones it rejects."""
+        self._granted = None
         for (method, name), chosen in list(self._made.items()):
+            mode = self._mode_in(method, name, chosen)
+            if mode is not None and not await may_switch(mode):
+                del self._made[method, name]
+                continue
+            if mode is not None:
+                self.grant(mode)
             params = encode({"sessionId": self._binding.agent_session_id, **chosen})
             reply = await agent.ask(method, params, APPLY_TIMEOUT)
             if not reply.ok:
@@ -131,6 +139,14 @@ class Choices:
                 self._stream.notice(
                     f"The agent was started anew and did not accept the setting {what}: {error}"
                 )
+
+    def _mode_in(self, method: str, name: str, chosen: JsonObject) -> str | None:
+        """The mode that a setting switches to; None if it is about something else."""
+        option = self._options.option(MODE)
+        if method == SET_MODE:
+            return str(chosen.get("modeId"))
+        named = method == SET_OPTION and option is not None and name == str(option.get("id"))
+        return str(chosen.get("value")) if named else None
 
     def _reflect(self, request: Request, method: str, chosen: JsonObject, reply: Reply) -> None:
         """Send a change to all clients: not every agent does so itself."""
