@@ -21,6 +21,7 @@ import msgspec
 from dragoman.config.model import Decision, PolicyConfig
 from dragoman.policy.act import Act
 from dragoman.policy.high_water import HighWater
+from dragoman.policy.index import RuleIndex
 from dragoman.policy.protected import denied_place
 from dragoman.policy.rules import Part, Rule, make_rules, parts_of
 
@@ -101,8 +102,8 @@ class Policy:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     mark: HighWater = field(default_factory=HighWater)
     """What allows and ends goes by it; what restricts goes by the clock as it is."""
-    _restricting: _Index = field(init=False)
-    _granting: _Index = field(init=False)
+    _restricting: RuleIndex = field(init=False)
+    _granting: RuleIndex = field(init=False)
     _by_kind: dict[str, list[Rule]] = field(init=False)
     _ends: bool = field(init=False)
     """Whether a rule that allows, or asks, ends."""
@@ -110,8 +111,8 @@ class Policy:
 
     def __post_init__(self) -> None:
         everything = [*self.administrator, *self.narrow, *self.user]
-        self._restricting = _Index([rule for rule in everything if rule.decision != "allow"])
-        self._granting = _Index([rule for rule in self.user if rule.decision != "deny"])
+        self._restricting = RuleIndex([rule for rule in everything if rule.decision != "allow"])
+        self._granting = RuleIndex([rule for rule in self.user if rule.decision != "deny"])
         self._ends = any(rule.ends is not None for rule in self.user)
         ordered = {"user": self.user, "narrow": self.narrow}
         self._by_kind = {
@@ -144,7 +145,8 @@ class Policy:
         parts = parts_of(act)
         builtins = [command for command in act.commands if command.neutral]
         seen = [*parts, *(Part(command, command.paths) for command in (*act.wrappers, *builtins))]
-        seen += [Part(None, (path,)) for path in act.paths]
+        if act.commands:  # without, they are parts of their own already
+            seen += [Part(None, (path,)) for path in act.paths]
         doubt: Rule | None = None
         hidden: Rule | None = None
         approving: list[Rule] = []
@@ -261,36 +263,6 @@ def policy_of(config: PolicyConfig) -> Policy:
         user=make_rules(config.rules, "user", "the configuration"),
         narrow=make_rules(config.narrow, "narrow", "the configuration"),
     )
-
-
-class _Index:
-    """Rules by the program that they are about, in their order: of hundreds of rules few concern one command."""
-
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = list(rules)
-        self._general = [(order, rule) for order, rule in enumerate(rules) if not rule.programs]
-        self._programs: dict[str, list[tuple[int, Rule]]] = {}
-        for order, rule in enumerate(rules):
-            for program in rule.programs:
-                self._programs.setdefault(program, []).append((order, rule))
-
-    def about(self, act: Act, part: Part | None = None) -> list[Rule]:
-        commands = [part.command] if part is not None and part.command is not None else []
-        if part is None:
-            commands = [*act.commands, *act.wrappers]
-            if act.opaque is not None:  # it may run any program
-                return self._rules
-        found = dict(self._general)
-        for command in commands:
-            for name in (command.names[0], command.words[0]):
-                if name in self._programs:
-                    found.update(self._programs[name])
-            if not command.names[0]:  # an expansion: any rule may be about it
-                for rules in self._programs.values():
-                    found.update(rules)
-        if len(found) == len(self._general):
-            return [rule for _, rule in self._general]
-        return [found[order] for order in sorted(found)]
 
 
 def _named(rule: Rule) -> str:

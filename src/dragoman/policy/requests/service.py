@@ -36,6 +36,7 @@ def tool_call_of(method: str, params: dict[str, Any]) -> dict[str, Any]:
 def act_of_service(method: str, params: dict[str, Any], around: Surroundings) -> Act:
     """The act that the call would be."""
     tool = tool_call_of(method, params)
+    tool.pop("locations", None)  # the path of the input once more
     if method == "terminal/create":
         tool["rawInput"] = {**tool["rawInput"], "command": _line(params)}
     return act_of_request(tool, replace(around, to_host=None))
