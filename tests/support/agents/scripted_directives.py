@@ -184,10 +184,21 @@ def permission_no_wait(turn: Turn, rest: str) -> None:
 
 
 def permission_flood(turn: Turn, rest: str) -> None:
-    """Ask as often as `rest` says without waiting, then tell what came of the last question."""
+    """Ask as often as `rest` says without waiting, then tell what came of the last question.
+
+    After the number there may be more of the tool call, as JSON, in which `{}` is the number of the question.
+    """
     asked = None
-    for number in range(int(rest)):
-        tool = {"toolCallId": f"call-{number}", "title": "Run it", "kind": "execute", "status": "pending"}
+    count, _, more = rest.partition(" ")
+    for number in range(int(count)):
+        told = json.loads(more.replace("{}", str(number))) if more else {}
+        tool = {
+            "toolCallId": f"call-{number}",
+            "title": "Run it",
+            "kind": "execute",
+            "status": "pending",
+            **told,
+        }
         params = {"sessionId": turn.session, "toolCall": tool, "options": OPTIONS}
         asked = turn.connection.ask("session/request_permission", params)
     turn.report("permission", turn.connection.wait_for(asked))

@@ -35,6 +35,19 @@ _LASTING = re.compile(
 )
 """Labels of options that hold for longer than once, whatever their kind says."""
 
+_REFUSAL = re.compile(
+    r"(no|reject|deny|refuse|decline|cancel|abort|block|disallow)\b|(do not|don.?t|never) (allow|run|do)\b",
+    re.IGNORECASE,
+)
+_CONSENT = re.compile(r"(yes|allow|approve|accept|permit|always allow)\b", re.IGNORECASE)
+"""How labels begin that refuse or consent."""
+_KINDS = {
+    "allow_once": "Allow once",
+    "allow_always": "Always allow",
+    "reject_once": "Reject",
+    "reject_always": "Always reject",
+}
+
 DEFAULT = "default"
 """The name in a verdict for which there was no rule."""
 
@@ -133,23 +146,58 @@ def choose_option(decision: Decision, options: object) -> str | None:
     offered = [as_object(option) for option in options] if isinstance(options, list) else []
     if decision == "allow" and is_choice(offered):
         return None
-    ids = [option.get("optionId") for option in offered]
     for kind in _PREFERRED.get(decision, ()):
         for option in offered:
-            guessed = own_meta(option).get("kindGuessed")
             told = option.get("optionId")
-            if not isinstance(told, str) or (decision == "allow" and ids.count(told) > 1):
-                continue  # of two options with one id, the agent may take the one for always
+            if option.get("kind") != kind or not isinstance(told, str) or is_forged(option):
+                continue
+            if any(
+                _means_more(decision, other)
+                for other in offered
+                if other.get("optionId") == told and other is not option
+            ):
+                continue  # of two options with one id, the agent may take the other
+            guessed = own_meta(option).get("kindGuessed")
             if decision == "allow" and (guessed or is_lasting(option) or _switches(option)):
                 continue
-            if option.get("kind") == kind:
-                return told
+            return told
     return None
 
 
-def is_choice(options: list[JsonObject]) -> bool:
+def _means_more(decision: Decision, other: JsonObject) -> bool:
+    """Whether an agent that takes this option instead does more than was decided."""
+    return decision == "allow" or not str(other.get("kind")).startswith("reject")
+
+
+def is_forged(option: JsonObject) -> bool:
+    """Whether an option's label says the opposite of its kind: an allow that is called "Reject"."""
+    kind, name = str(option.get("kind")), str(option.get("name")).strip()
+    return bool(
+        (kind.startswith("allow") and _REFUSAL.match(name))
+        or (kind.startswith("reject") and _CONSENT.match(name))
+    )
+
+
+def named_by_kind(options: object) -> list[JsonObject] | None:
+    """The options with the names of forged ones corrected, so that a person sees what they do; None if none is."""
+    offered = options if isinstance(options, list) else []
+    if not any(is_forged(as_object(option)) for option in offered):
+        return None
+    return [
+        {
+            **option,
+            "name": f"{_KINDS.get(option['kind'], option['kind'])} (the agent calls it {option['name']!r})",
+        }
+        if is_forged(as_object(option))
+        else option
+        for option in offered
+    ]
+
+
+def is_choice(options: object) -> bool:
     """Whether the person is to choose among several answers, instead of to permit something."""
-    once = [option for option in options if option.get("kind") == "allow_once" and not _switches(option)]
+    offered = [as_object(option) for option in options] if isinstance(options, list) else []
+    once = [option for option in offered if option.get("kind") == "allow_once" and not _switches(option)]
     return len(once) > 1
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
 from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
 from dragoman.gateway.session.policy.gate import OwnQuestion
-from dragoman.gateway.session.policy.verdict import Verdict, choose_option
+from dragoman.gateway.session.policy.verdict import Verdict, choose_option, is_choice, named_by_kind
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.rpc.request import Request
 
@@ -37,6 +37,18 @@ def approval_for(params: JsonObject, verdict: Verdict | None, prompter: str) -> 
     if verdict is None:
         return Approval.read(as_object(own_meta(params).get("approval")))
     return Approval.wanted(verdict.wanted, prompter)
+
+
+def name_by_kind(params: JsonObject, verdict: Verdict | None) -> bool:
+    """Give forged options honest names; True if there were any. Answers to a question have the names that they have."""
+    if verdict is None or verdict.act.get("question"):
+        return False
+    if verdict.act.get("labelOnly") and is_choice(params.get("options")):
+        return False
+    honest = named_by_kind(params.get("options"))
+    if honest is not None:
+        params["options"] = honest
+    return honest is not None
 
 
 def answer_by_rule(

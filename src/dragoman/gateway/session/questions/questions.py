@@ -90,6 +90,7 @@ class Questions:
             policy, session.tools.allowed, request, tool, params.get("options"), verdict
         ):
             return
+        changed = deciding.name_by_kind(params, verdict) or changed
         approval = deciding.approval_for(params, verdict, session.turn.prompter if session.turn else "")
         offer = policy.remembering.offer(verdict, tool, params.get("options"), session.options.modes())
         if offer is not None:
