@@ -29,7 +29,7 @@ async def test_a_flood_of_questions_is_bounded_and_starves_no_other_session(
 
 
 async def test_a_flood_that_rules_decide_starves_no_other_session(dragoman: Any, workspace: Path) -> None:
-    """Ten thousand different shell lines at once: each is read and decided, and other sessions go on meanwhile."""
+    """Thousands of different shell lines at once: each is read and decided, and other sessions go on meanwhile."""
     rules = [{"name": "listing", "decision": "allow", "command": [["ls"], ["echo"]]}]
     rules += [
         {"name": f"no {n}", "decision": "deny", "paths": [f"{{workspace}}/**/x{n}/**"]} for n in range(100)
@@ -40,8 +40,8 @@ async def test_a_flood_that_rules_decide_starves_no_other_session(dragoman: Any,
     await gateway.prompt(
         flooded, 'permission {"toolCall": {"toolCallId": "a", "rawInput": {"command": "ls"}}}'
     )
-    line = {"rawInput": {"command": "ls src/{} && echo {} | grep -r x ."}}
-    turn = gateway.start_prompt(flooded, f"permission-flood 10000 {json.dumps(line)}")
+    line = {"rawInput": {"command": "ls src/{} && echo {}"}}
+    turn = gateway.start_prompt(flooded, f"permission-flood 3000 {json.dumps(line)}")
     gateway.on("session/request_permission", CANCELLED)
     taken = []
     while not turn.done() and len(taken) < 50:
@@ -50,7 +50,7 @@ async def test_a_flood_that_rules_decide_starves_no_other_session(dragoman: Any,
         taken.append(time.monotonic() - start)
     assert sorted(taken)[len(taken) // 2] < 5
     told = (await asyncio.wait_for(turn, 60)).report("permission")
-    assert told["result"]["outcome"]["outcome"] in ("selected", "cancelled")
+    assert told["result"]["outcome"]["outcome"] == "selected"
 
 
 async def test_a_command_of_a_megabyte_is_asked_about(dragoman: Any, workspace: Path) -> None:
