@@ -43,7 +43,7 @@ async def test_a_flood_that_rules_decide_starves_no_other_session(dragoman: Any,
     line = {"rawInput": {"command": "ls src/{} && echo {}"}}
     turn = gateway.start_prompt(flooded, f"permission-flood 3000 {json.dumps(line)}")
     gateway.on("session/request_permission", CANCELLED)
-    taken = []
+    taken: list[float] = []
     while not turn.done() and len(taken) < 50:
         start = time.monotonic()
         assert (await asyncio.wait_for(gateway.prompt(other, "say still here"), 20)).stop_reason == "end_turn"

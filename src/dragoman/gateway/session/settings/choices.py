@@ -130,7 +130,7 @@ class Choices:
                 del self._made[method, name]
                 continue
             if mode is not None:
-                self.grant(mode)
+                self.grant(mode, "restart")
             params = encode({"sessionId": self._binding.agent_session_id, **chosen})
             reply = await agent.ask(method, params, APPLY_TIMEOUT)
             if not reply.ok:
