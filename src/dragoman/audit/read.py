@@ -41,6 +41,9 @@ class Query:
     since: str = ""
     until: str = ""
     unmediated: bool = False
+    call: str | None = None
+    of_sessions: bool = False
+    """Only records that belong to a session: others tell of tokens, logins and configuration."""
 
     def holds(self, found: dict[str, Any]) -> bool:
         if found["kind"] in HIDDEN:
@@ -51,9 +54,13 @@ class Query:
             return False
         if self.kind is not None and found["kind"] != self.kind:
             return False
+        if self.of_sessions and not isinstance(found.get("session"), str):
+            return False
+        if self.by is not None and self.by not in (found.get("by"), found.get("identity")):
+            return False
         return all(
             getattr(self, name) in (None, found.get(name))
-            for name in ("session", "agent", "tool", "decision", "by")
+            for name in ("session", "agent", "tool", "decision", "call")
         )
 
 
@@ -102,13 +109,19 @@ def latest(folder: Path, count: int, asked: Query | None = None) -> list[dict[st
 
 def show(folder: Path, id: str) -> dict[str, Any] | None:
     """The record with the id `CHAIN:NUMBER`; None if there is none."""
+    line = line_of(folder, id)
+    return _record(line, id.partition(":")[0]) if line is not None else None
+
+
+def line_of(folder: Path, id: str) -> bytes | None:
+    """A record as it was written, without its line feed."""
     chain, _, number = id.partition(":")
     if not places.CHAIN_ID.fullmatch(chain) or not number.isdigit():
         return None
     paths = [path for path in places.segments(folder / chain) if int(path.stem) <= int(number)]
     for _, line in _lines(paths[-1]) if paths else ():
         if record.read_head(line).n == int(number):
-            return _record(line, chain)
+            return line
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 import time
@@ -13,7 +12,8 @@ from typing import Any, TypeVar
 import click
 
 from dragoman.audit.read import Query, latest, query, show
-from dragoman.cli.audit.show import CSV, cells, print_record, print_records
+from dragoman.audit.table import as_csv, as_ndjson
+from dragoman.cli.audit.show import print_record, print_records
 from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.entry import complain
@@ -109,14 +109,8 @@ def show_one(ctx: click.Context, id: str, as_json: bool) -> None:
 def export(form: str, **filters: Any) -> None:
     """Print all matching records to stdout, as NDJSON or CSV."""
     records = query(_folder(), _query(filters))
-    if form == "ndjson":
-        for each in records:
-            sys.stdout.write(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n")
-        return
-    table = csv.writer(sys.stdout)
-    table.writerow(CSV)
-    for each in records:
-        table.writerow([_harmless(cell) for cell in cells(each)])
+    for line in as_ndjson(records) if form == "ndjson" else as_csv(records):
+        sys.stdout.write(line)
 
 
 @audit.command()
@@ -214,11 +208,6 @@ def _print(found: list[dict[str, Any]], as_json: bool, *, header: bool = True) -
         print_records(found, header=header)
     elif header:
         click.echo("There are no such records.")
-
-
-def _harmless(cell: str) -> str:
-    """A cell that a spreadsheet does not take for a formula."""
-    return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
 class _Progress:

@@ -3,7 +3,7 @@
 observe    initialize, list sessions, load or resume them, read along; gets no questions
 approve    also answers questions: permissions and elicitations
 control    everything with sessions: prompt, answer, set options, cancel, close, delete
-admin      also tokens and limits
+admin      also tokens, limits, and what is recorded about them
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ ROLES = {str(role): role for role in Role}
 
 NEEDED: Mapping[str, Role] = {
     **dict.fromkeys(("initialize", "session/list", "session/load", "session/resume"), Role.OBSERVE),
+    "_dragoman/audit": Role.OBSERVE,  # of sessions; what is recorded about tokens and settings is for `admin`
     **dict.fromkeys(("permission_response", "elicitation_response"), Role.APPROVE),
     "_dragoman/tokens": Role.ADMIN,
 }

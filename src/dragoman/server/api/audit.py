@@ -1,39 +1,66 @@
-"""The audit over HTTP: find records, check the chains."""
+"""The audit over HTTP: find, count and export records, check the chains.
+
+Every token sees all sessions, so `observe` sees the records of sessions. The others, about tokens, logins and
+configuration, are for `admin`.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
+from dragoman.gateway.access.identity import Role
+from dragoman.server.api.audit_check import AuditCheck
 from dragoman.server.api.operation import Operation, Values
 from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.wire.timestamps import milliseconds, timestamp
+
+if TYPE_CHECKING:
+    from dragoman.audit.read import Query
 
 MOST = 1000
 """Records of one answer."""
+PIECE = 500
+"""Records of an export that are read at once."""
+NDJSON = "application/x-ndjson"
 FILTERS = {
     "session": "Only this session.",
     "agent": "Only this agent.",
     "tool": "Only this tool.",
+    "call": "Only this tool call, by its `toolCallId`.",
     "decision": "`allow`, `deny` or `ask`.",
     "by": "Only by this person or rule.",
     "kind": "Only records of this kind, such as `decision`.",
     "since": "Only since this time, ISO 8601.",
     "until": "Only before this time.",
     "unmediated": "`true`: only calls that ran without a decision.",
-    "limit": f"Most records, up to {MOST}; the latest are returned, the oldest first.",
 }
+PAGE = {
+    "limit": f"Most records, up to {MOST}; the latest are returned, the oldest first.",
+    "cursor": "The records before: `nextCursor` of the page with later ones.",
+}
+EXPORTS = {"ndjson": NDJSON, "csv": "text/csv; charset=utf-8"}
 
 
-class AuditRecords(Struct):
+class AuditRecords(Struct, rename="camel", omit_defaults=True):
     """Records of the audit, the oldest first."""
 
     records: Annotated[
         list[dict[str, Any]], Meta(description="Each has `id`, `at`, `kind` and the facts of its kind.")
     ]
+    next_cursor: Annotated[
+        str | None,
+        Meta(
+            description="Ask again with `cursor` set to it for what was before; absent when there is nothing. A search "
+            "that takes long returns fewer records than `limit`, or none, and has one too."
+        ),
+    ] = None
 
 
 class AuditReport(Struct, rename="camel"):
@@ -52,56 +79,113 @@ class AuditReport(Struct, rename="camel"):
 
 class AuditApi:
     def __init__(self, folder: Path, anchors: list[str]) -> None:
+        from dragoman.audit.browse.counts import Counts
+
         self._folder = folder
-        self._anchors = [Path(place[5:]) for place in anchors if place.startswith("file:")]
-        self._checking = asyncio.Lock()
+        self._counts = Counts()
+        self._check = AuditCheck(folder, [Path(place[5:]) for place in anchors if place.startswith("file:")])
 
     @property
     def operations(self) -> tuple[Operation, ...]:
+        does = "_dragoman/audit"
         # fmt: off
         return (
-            Operation("GET", "/api/audit", "Records of the audit", self._find, AuditRecords, does="_dragoman/audit",
-                      query=FILTERS),
-            Operation("GET", "/api/audit/records/{id}", "One record", self._one, dict, does="_dragoman/audit",
+            Operation("GET", "/api/audit", "Records of the audit", self._find, AuditRecords, does=does,
+                      query={**FILTERS, **PAGE}),
+            Operation("GET", "/api/audit/counts", "How many records there are in each hour", self._count, does=does,
+                      query=FILTERS, content=NDJSON),
+            Operation("GET", "/api/audit/export", "Records of the audit as a file", self._export, does=does,
+                      query={**FILTERS, "format": "`ndjson` (the default) or `csv`."}, content=NDJSON),
+            Operation("GET", "/api/audit/records/{id}", "One record, with its `hash`", self._one, dict, does=does,
                       refusals={404: "There is no such record."}),
             Operation("POST", "/api/audit/verify", "Check that nothing was changed", self._verify, AuditReport,
-                      does="_dragoman/audit"),
+                      does=does,
+                      query={"progress": "`true`: a line of JSON now and then, `{records, of}`, at last `{report}`."},
+                      refusals={503: "The check ended early; the log says why."}),
         )
         # fmt: on
 
     async def _find(self, request: Request, values: Values) -> Response:
-        from dragoman.audit.read import Query, latest, query
+        from dragoman.audit.browse.page import BadPlace, read_page, read_place
 
-        asked = {name: value for name in FILTERS if (value := request.query(name))}
-        limit = _limit(asked.pop("limit", None))
-        unmediated = asked.pop("unmediated", "") == "true"
-        wanted = Query(**asked, unmediated=unmediated)
+        asked, limit = _query(request), _limit(request.query("limit"))
+        cursor = request.query("cursor")
+        try:
+            before = read_place(cursor) if cursor else None
+        except BadPlace as error:
+            raise HttpError(400, "cursor is not one of this list.") from error
+        page = await asyncio.to_thread(read_page, self._folder, asked, limit, before)
+        following = str(page.following) if page.following is not None else None
+        return Response.json(AuditRecords(page.records, following))
 
-        def find() -> list[dict[str, Any]]:
-            if wanted.session is not None:
-                return list(islice(query(self._folder, wanted), limit))
-            return latest(self._folder, limit, wanted)
+    async def _count(self, request: Request, values: Values) -> None:
+        """A line for each file that was counted: bytes read, of how many, and what it adds to each hour."""
+        steps = self._counts.count(self._folder, _query(request))
+        await _stream(request, NDJSON, (msgspec.json.encode(step) + b"\n" for step in steps))
 
-        return Response.json(AuditRecords(await asyncio.to_thread(find)))
+    async def _export(self, request: Request, values: Values) -> None:
+        from dragoman.audit.read import query
+        from dragoman.audit.table import as_csv, as_ndjson
+
+        wanted = request.query("format") or "ndjson"
+        if wanted not in EXPORTS:
+            raise HttpError(400, "format is ndjson or csv.")
+        records = query(self._folder, _query(request))
+        lines = as_csv(records) if wanted == "csv" else as_ndjson(records)
+        pieces = iter(lambda: "".join(islice(lines, PIECE)).encode(), b"")
+        await _stream(request, EXPORTS[wanted], pieces, name=f"audit.{wanted}")
 
     async def _one(self, request: Request, values: Values) -> Response:
-        from dragoman.audit.read import show
+        from dragoman.audit.read import line_of
+        from dragoman.audit.record import digest, read_record
 
-        found = await asyncio.to_thread(show, self._folder, values["id"])
-        if found is None:
+        line = await asyncio.to_thread(line_of, self._folder, values["id"])
+        if line is None:
             raise HttpError(404, "There is no such record.", code="unknown_record")
+        found = {"id": values["id"], **read_record(line), "hash": digest(line)}
+        if not isinstance(found.get("session"), str):
+            request.require(Role.ADMIN)
         return Response.json(found)
 
-    async def _verify(self, request: Request, values: Values) -> Response:
-        from dragoman.audit.anchors import read_anchor
-        from dragoman.audit.verify import verify
+    async def _verify(self, request: Request, values: Values) -> Response | None:
+        if request.query("progress") != "true":
+            return Response.json(await self._check.report(request.wait_gone))
+        await request.start(200, [("content-type", NDJSON)])
+        async for line in self._check.lines(request.wait_gone):
+            await request.write(line)
+        await request.write(b"", more=False)
+        return None
 
-        def check() -> dict[str, Any]:
-            heads = (line for path in self._anchors if path.exists() for line in read_anchor(path))
-            return verify(self._folder, heads).facts()
 
-        async with self._checking:  # one at a time: it reads everything
-            return Response.json(await asyncio.to_thread(check))
+async def _stream(request: Request, content: str, pieces: Iterator[bytes], name: str = "") -> None:
+    """Send what a thread reads piece by piece, until it ends or the client is gone."""
+    headers = [("content-type", content)]
+    if name:
+        headers.append(("content-disposition", f'attachment; filename="{name}"'))
+    await request.start(200, headers)
+    gone = asyncio.ensure_future(request.wait_gone())
+    try:
+        while not gone.done() and (piece := await asyncio.to_thread(next, pieces, b"")):
+            await request.write(piece)
+        await request.write(b"", more=False)
+    finally:
+        gone.cancel()
+
+
+def _query(request: Request) -> Query:
+    from dragoman.audit.read import Query
+
+    asked: dict[str, Any] = {name: value for name in FILTERS if (value := request.query(name))}
+    asked |= {name: _time(name, asked[name]) for name in ("since", "until") if name in asked}
+    asked["unmediated"] = asked.get("unmediated") == "true"
+    return Query(**asked, of_sessions=request.identity.role < Role.ADMIN)
+
+
+def _time(name: str, text: str) -> str:
+    found = milliseconds(text)
+    if not found:
+        raise HttpError(400, f"{name} is a time such as 2026-11-18T03:00:00Z.")
+    return timestamp(found)
 
 
 def _limit(text: str | None) -> int:
