@@ -7,7 +7,7 @@ import { ConnectionBar } from "./ConnectionBar";
 import { matchesMedia } from "../view/media";
 import { DrawerButton } from "./Header";
 import { ChatContext, useReadOnly } from "./page";
-import { usePolicyRoute, useRoute } from "./route";
+import { useRoute, useView } from "./route";
 import { type PaneHandle, SessionPane } from "./SessionPane";
 import { Boundary } from "../view";
 import { useShortcuts } from "./shortcuts";
@@ -15,7 +15,7 @@ import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
 
 const NewSession = lazy(() => import("./NewSession"));
-const PolicyPage = lazy(() => import("./policy/PolicyPage"));
+const VIEWS = { policy: lazy(() => import("./policy/PolicyPage")), audit: lazy(() => import("./audit/AuditPage")) };
 const Shortcuts = lazy(() => import("./Shortcuts"));
 
 export function App({ chat }: { chat: Chat }) {
@@ -29,7 +29,8 @@ export function App({ chat }: { chat: Chat }) {
 function Page({ chat }: { chat: Chat }) {
   const readOnly = useReadOnly();
   const sessionId = useRoute();
-  const policy = usePolicyRoute();
+  const view = useView();
+  const View = view && VIEWS[view];
   const [drawer, setDrawer] = useState(false);
   const [shortcuts, setShortcuts] = useState(false);
   const searchField = useRef<HTMLInputElement>(null);
@@ -94,9 +95,9 @@ function Page({ chat }: { chat: Chat }) {
           onClick={() => setDrawer(false)}
         />
         <Suspense fallback={<main className={styles.loading} aria-busy="true" />}>
-          <Boundary key={sessionId} what="This session">
-            {policy ? (
-              <PolicyPage drawer={<DrawerButton open={openDrawer} />} readOnly={readOnly} />
+          <Boundary key={sessionId ?? view} what="This page">
+            {View ? (
+              <View drawer={<DrawerButton open={openDrawer} />} readOnly={readOnly} />
             ) : sessionId === null ? (
               <NewSession openDrawer={openDrawer} />
             ) : (

@@ -9,7 +9,7 @@ import { ago } from "./clock";
 import { keep, kept } from "./kept";
 import { download, logOut } from "./login";
 import { useChat, usePage, useReadOnly } from "./page";
-import { goTo, sessionAddress, START, POLICY } from "./route";
+import { goTo, sessionAddress, START } from "./route";
 import styles from "./Sidebar.module.css";
 import { StateDot } from "./StateDot";
 import { nextTheme, useTheme } from "./theme";
@@ -220,7 +220,8 @@ function Foot({ showShortcuts }: Pick<Props, "showShortcuts">) {
   return (
     <div className={styles.foot}>
       <span className={styles.version}>{version}</span>
-      <IconButton icon="shield" label="Policy: rules and decisions" onClick={() => goTo(POLICY)} />
+      <IconButton icon="shield" label="Policy: rules and decisions" onClick={() => goTo("#/policy")} />
+      <IconButton icon="file" label="Audit: what agents did" onClick={() => goTo("#/audit")} />
       {notifications === null ? null : (
         <IconButton
           icon={notifications.on ? "bell" : "bellOff"}

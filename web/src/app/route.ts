@@ -1,4 +1,4 @@
-/** Where we are: `#/` is a new session, `#/s/ID` is a session. The part after # never leaves the browser. */
+/** Where we are: `#/` is a new session, `#/s/ID` is a session, `#/policy` and `#/audit` are pages of their own. The part after # never leaves the browser. */
 
 import { useSyncExternalStore } from "react";
 
@@ -7,7 +7,8 @@ export function sessionAddress(sessionId: string): string {
 }
 
 export const START = "#/";
-export const POLICY = "#/policy";
+
+export type View = "policy" | "audit";
 
 export function goTo(address: string): void {
   window.location.hash = address;
@@ -23,9 +24,13 @@ function currentSession(): string | null {
   }
 }
 
-/** Whether the page of rules and decisions is shown. */
-export function usePolicyRoute(): boolean {
-  return useSyncExternalStore(onRoute, () => window.location.hash === POLICY);
+function currentView(): View | undefined {
+  return /^#\/(policy|audit)\b/.exec(window.location.hash)?.[1] as View | undefined;
+}
+
+/** The page that is shown instead of a session. */
+export function useView(): View | undefined {
+  return useSyncExternalStore(onRoute, currentView);
 }
 
 function onRoute(changed: () => void): () => void {
