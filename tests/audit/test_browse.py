@@ -106,8 +106,10 @@ def test_other_cursors_are_refused(text: str) -> None:
 def test_hours_are_counted(folder: Path, asked: Query) -> None:
     expected: dict[str, Counter[str]] = {}
     for each in query(folder, asked):
-        hour = expected.setdefault(each["at"][:13], Counter())
-        hour.update(records=1, denied=each.get("decision") == "deny", unmediated=each["kind"] == "unmediated")
+        counted = expected.setdefault(each["at"][:13], Counter())
+        counted.update(
+            records=1, denied=each.get("decision") == "deny", unmediated=each["kind"] == "unmediated"
+        )
     counts = Counts()
     for _ in range(2):  # from the files, then as remembered
         found: dict[str, Tally] = {}

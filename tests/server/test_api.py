@@ -154,7 +154,10 @@ async def test_agents_and_limits_can_be_read(serve: Serve) -> None:
     answer = await client.get("/api/agents")
     assert "hidden" not in answer.text
     found = {each["name"]: each for each in answer.json()["agents"]}
-    assert found["scripted"] == {"name": "scripted", "kind": "acp", "default": True, "sandbox": None}
+    untested = {"level": "none", "why": "it was not tested whether it asks", "neverAsks": []}
+    assert found["scripted"] == {
+        "name": "scripted", "kind": "acp", "default": True, "sandbox": None, "mediation": untested,
+    }  # fmt: skip
     assert not found["other"]["default"]
     limits = (await client.get("/api/limits")).json()
     assert (limits["limits"]["max_sessions"], limits["used"]["sessions"]) == (7, 0)

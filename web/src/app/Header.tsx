@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import type { SessionSummary } from "../bridge/events";
 import type { Usage } from "../model/conversation";
 import { folderName, LIVE_WORDS, liveOf, titleOf } from "../model/sessions";
@@ -6,12 +6,15 @@ import { IconButton } from "../ui/Button";
 import { Icon } from "../ui/Icon";
 import { Menu } from "../ui/Menu";
 import styles from "./Header.module.css";
+import { usePage } from "./page";
 import { Rename, useSessionMenu } from "./Sidebar";
 import { StateDot } from "./StateDot";
 
 export function DrawerButton({ open }: { open(): void }) {
   return <IconButton icon="menu" label="Sessions" className={styles.drawer ?? ""} onClick={open} />;
 }
+
+const SessionDetails = lazy(() => import("./SessionDetails"));
 
 interface Props {
   session: SessionSummary;
@@ -22,6 +25,9 @@ interface Props {
 export function Header({ session, usage, openDrawer }: Props) {
   const [renaming, setRenaming] = useState(false);
   const entries = useSessionMenu(session, () => setRenaming(true));
+  const [details, setDetails] = useState(false);
+  const agents = usePage(({ hello }) => hello?.agents);
+  const mediation = session.mediation ?? agents?.find(({ name }) => name === session.agent)?.mediation;
   return (
     <header className={styles.header}>
       <DrawerButton open={openDrawer} />
@@ -38,6 +44,16 @@ export function Header({ session, usage, openDrawer }: Props) {
         </div>
       )}
       <div className={styles.facts}>
+        <button
+          type="button"
+          className={styles.fact}
+          data-level={mediation?.level}
+          title={mediation?.why}
+          aria-label={`Mediation: ${mediation?.level}. About this session`}
+          onClick={() => setDetails(true)}
+        >
+          <Icon name="shield" size={14} /> <span className={styles.optional}>{mediation?.level}</span>
+        </button>
         {session.sandbox ? (
           <span className={`${styles.fact} ${styles.optional}`} title="The agent runs in this sandbox">
             <Icon name="box" size={14} /> {session.sandbox}
@@ -63,6 +79,11 @@ export function Header({ session, usage, openDrawer }: Props) {
       <Menu label="Session actions" entries={entries}>
         <Icon name="more" />
       </Menu>
+      {details ? (
+        <Suspense>
+          <SessionDetails session={session} mediation={mediation} close={() => setDetails(false)} />
+        </Suspense>
+      ) : null}
     </header>
   );
 }

@@ -16,6 +16,8 @@ import styles from "./NewSession.module.css";
 import { matchesMedia } from "../view/media";
 import { useChat, usePage } from "./page";
 import { goTo, sessionAddress } from "./route";
+import { own } from "../model/untrusted";
+import { LEVELS } from "./levels";
 import { matching } from "./useCompletion";
 
 const LAST_AGENT = "dragoman.agent";
@@ -233,10 +235,14 @@ function Agents({
               <small>
                 {agent.name}
                 {agent.default ? " · default" : ""}
+                {agent.mediation === undefined ? null : (
+                  <span data-level={agent.mediation.level}>{` · ${agent.mediation.level}`}</span>
+                )}
               </small>
             </label>
           ))}
       </div>
+      <Level agent={agents.find(({ name }) => name === picked)} />
       {absent.length === 0 ? null : (
         <details className={styles.absent} open={absent.length === agents.length || undefined}>
           <summary>
@@ -253,6 +259,17 @@ function Agents({
         </details>
       )}
     </fieldset>
+  );
+}
+
+/** How much of what the agent does the rules see. */
+function Level({ agent }: { agent: AgentSummary | undefined }) {
+  if (agent?.mediation === undefined) return null;
+  const { level, why } = agent.mediation;
+  return (
+    <p className={styles.mediation}>
+      Mediation <b data-level={level}>{level}</b>: {own(LEVELS, level) ?? ""} Because {why}.
+    </p>
   );
 }
 

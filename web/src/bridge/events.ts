@@ -263,6 +263,12 @@ export type SessionState =
   | "context_lost"
   | "closed";
 
+/** How much of what an agent does reaches the rules before it happens. */
+export interface Mediation {
+  level: string; // full, asking or none
+  why: string;
+}
+
 export interface SessionSummary {
   sessionId: string;
   agent: string;
@@ -276,6 +282,7 @@ export interface SessionSummary {
   clients: number;
   questions: number;
   sandbox?: string | null;
+  mediation?: Mediation; // of a live one, in its present mode
 }
 
 export interface AgentSummary {
@@ -285,6 +292,7 @@ export interface AgentSummary {
   installed: boolean;
   install?: string;
   sandbox?: string | null;
+  mediation?: Mediation;
   model?: string | null;
   commands?: Command[];
 }

@@ -40,6 +40,7 @@ def _live(session: Session) -> JsonObject:
         "live": True,
         "clients": len(session.attachments),
         "questions": len(session.questions),
+        "mediation": session.policy.mediation(),
     }
     if session.agent is not None and session.agent.box is not None:
         shown["sandbox"] = session.agent.box.name

@@ -149,7 +149,7 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
             "default": name == config.default_agent,
             "installed": installed,
             "sandbox": agent.sandbox,
-            "mediation": mediation_of(agent).level,
+            "mediation": mediation_of(agent).shown(),
         }
         if agent.kind == "builtin":
             row |= _builtin_offer(agent)

@@ -30,6 +30,12 @@ class Mediation:
     def in_mode(self, mode: object) -> str:
         return NONE if mode in self.never_asks else self.level
 
+    def shown(self, mode: object = None) -> dict[str, str]:
+        """Level and why, for people; in a mode, if one is given."""
+        if mode in self.never_asks:
+            return {"level": NONE, "why": f"it never asks in the mode {mode!r}"}
+        return {"level": self.level, "why": self.why}
+
 
 BY_KIND = {
     "builtin": Mediation(FULL, "its tools ask the rules before each call"),

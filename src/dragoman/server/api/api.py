@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from dragoman.config.model import AgentConfig
+from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.audit import AuditApi
@@ -17,6 +19,7 @@ from dragoman.server.api.shapes import (
     Answer,
     Limits,
     MadeToken,
+    MediationView,
     NewSession,
     NewToken,
     Prompt,
@@ -77,7 +80,13 @@ class Api:
         agents = self._gateway.agents
         found = [(name, agents.find(name)) for name in agents.names()]
         views = [
-            AgentView(name=name, kind=each.kind, default=name == default, sandbox=each.sandbox)
+            AgentView(
+                name=name,
+                kind=each.kind,
+                default=name == default,
+                sandbox=each.sandbox,
+                mediation=_mediation(each),
+            )
             for name, each in found
         ]
         return Response.json(AgentList(views))
@@ -103,6 +112,11 @@ class Api:
 
     async def _style(self, request: Request, values: Values) -> Response:
         return Response(200, page.STYLE.encode(), "text/css; charset=utf-8")
+
+
+def _mediation(agent: AgentConfig) -> MediationView:
+    found = mediation_of(agent)
+    return MediationView(found.level, found.why, sorted(found.never_asks))
 
 
 def _sessions(sessions: Sessions) -> tuple[Operation, ...]:

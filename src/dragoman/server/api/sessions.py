@@ -166,6 +166,7 @@ class Sessions:
             live=live is not None or kept.live,
             state=live.state if live is not None else kept.state,
             clients=len(live.attachments) if live is not None else 0,
+            mediation=live.policy.mediation() if live is not None else None,
             question=live.questions.first() if live is not None else None,
         )
 

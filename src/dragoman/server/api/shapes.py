@@ -29,6 +29,13 @@ class SessionView(Struct, rename="camel", kw_only=True):
         ),
     ]
     clients: Annotated[int, Meta(description="How many clients of this gateway are attached.")]
+    mediation: Annotated[
+        dict[str, str] | None,
+        Meta(
+            description="`level` and `why`, as in `/api/agents`, of the agent in its present mode; null if the session "
+            "is not live in this process."
+        ),
+    ]
     question: Annotated[
         dict[str, JsonValue] | None,
         Meta(
@@ -120,6 +127,19 @@ class Turn(Struct, rename="camel"):
     truncated: Annotated[bool, Meta(description="Whether `text` is cut; the export has all of it.")] = False
 
 
+class MediationView(Struct, rename="camel"):
+    """How much of what an agent does reaches the rules before it happens."""
+
+    level: Annotated[
+        str,
+        Meta(
+            description="`full`: every tool call; `asking`: what the agent asks about; `none`: nothing for sure."
+        ),
+    ]
+    why: str
+    never_asks: Annotated[list[str], Meta(description="Modes in which the level is `none`.")]
+
+
 class AgentView(Struct, kw_only=True):
     """An agent."""
 
@@ -127,6 +147,7 @@ class AgentView(Struct, kw_only=True):
     kind: str
     default: Annotated[bool, Meta(description="Sessions that name no agent get this one.")]
     sandbox: Annotated[str | None, Meta(description="The sandbox that it runs in; null: none.")]
+    mediation: MediationView
 
 
 class AgentList(Struct):

@@ -204,6 +204,10 @@ class SessionPolicy:
         level = mediation_of(session.agent_config).in_mode(session.options.current().get(MODE))
         return level != NONE
 
+    def mediation(self) -> dict[str, str]:
+        """How much of what the agent does in its present mode reaches the rules, and why."""
+        return mediation_of(self._session.agent_config).shown(self._session.options.current().get(MODE))
+
     def check_level(self, mode: str | None = None) -> None:
         """Raise if the agent, in this mode or in the present one, is below `policy.require`."""
         session = self._session
