@@ -39,6 +39,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if number % 50 == 0:
             chains[2].append("token_made", {"name": f"t{number}", "by": "local"})
             chains[0].append("unmediated", {"session": "dgm_0", "agent": "a", "call": f"u{number}"})
+            chains[0].append(
+                "tool_ended", {"session": "dgm_0", "agent": "a", "call": "v", "unmediated": True}
+            )
             chains[1].append("answer", {"session": "dgm_0", "by": "user", "identity": "ann"})
     for chain in chains:
         chain.close()
@@ -108,7 +111,9 @@ def test_hours_are_counted(folder: Path, asked: Query) -> None:
     for each in query(folder, asked):
         counted = expected.setdefault(each["at"][:13], Counter())
         counted.update(
-            records=1, denied=each.get("decision") == "deny", unmediated=each["kind"] == "unmediated"
+            records=1,
+            denied=each.get("decision") == "deny",
+            unmediated=each["kind"] == "unmediated" or "unmediated" in each,
         )
     counts = Counts()
     for _ in range(2):  # from the files, then as remembered

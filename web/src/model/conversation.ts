@@ -100,6 +100,8 @@ export interface Answer {
   readonly remembered?: { readonly scope: string; readonly until?: string | null; readonly words: string };
   /** Who answered, as the gateway names it: a client's name, `policy`, ... */
   readonly by: string;
+  /** The name of the token that answered. */
+  readonly who?: string | undefined;
   readonly at: number;
 }
 

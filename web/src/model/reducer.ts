@@ -244,7 +244,7 @@ const HANDLERS: Handlers = {
         ...(event.requestId === null ? { rule: event.by } : {}),
       });
     const remembered = event.remembered === undefined ? {} : { remembered: event.remembered };
-    const answer = { ...event.outcome, ...remembered, by: event.client ?? event.by, at };
+    const answer = { ...event.outcome, ...remembered, by: event.client ?? event.by, at, who: event.identity };
     if (asked?.kind !== "permission" || place === undefined) {
       if (event.requestId !== null) draft.setAnswer(event.requestId, answer);
       return;

@@ -30,6 +30,7 @@ class Row(NamedTuple):
     decision: object
     agent: object
     of_session: bool
+    unmediated: bool
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class Line(msgspec.Struct, frozen=True):
     by: Any = None
     identity: Any = None
     call: Any = None
+    unmediated: Any = None
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ class Counts:
                 tally = hours.setdefault(row.hour, Tally())
                 tally.records += count
                 tally.denied += count if row.decision == "deny" else 0
-                tally.unmediated += count if row.kind == "unmediated" else 0
+                tally.unmediated += count if row.unmediated else 0
         return hours
 
     def _rows(self, segment: Segment) -> Counter[Row]:
@@ -122,7 +124,7 @@ def _holds(row: Row, asked: Query) -> bool:
     """Whether records of a row match in what rows have; the rest was looked at line by line."""
     if asked.of_sessions and not row.of_session:
         return False
-    if asked.unmediated and row.kind != "unmediated":
+    if asked.unmediated and not row.unmediated:
         return False
     return all(getattr(asked, name) in (None, getattr(row, name)) for name in ("kind", "decision", "agent"))
 
@@ -135,9 +137,19 @@ def _matching(segment: Segment, asked: Query) -> Counter[Row]:
         except msgspec.MsgspecError:
             continue
         if found.kind not in HIDDEN and _is_about(found, asked):
-            of_session = isinstance(found.session, str)
-            rows[Row(found.at[:HOUR], found.kind, _word(found.decision), _word(found.agent), of_session)] += 1
+            rows[_row(found)] += 1
     return rows
+
+
+def _row(found: Line) -> Row:
+    return Row(
+        found.at[:HOUR],
+        found.kind,
+        _word(found.decision),
+        _word(found.agent),
+        isinstance(found.session, str),
+        found.kind == "unmediated" or found.unmediated is True,
+    )
 
 
 def _is_about(found: Line, asked: Query) -> bool:

@@ -45,6 +45,7 @@ export function wordOf(record: AuditRecord): { word: string; tone: Tone } {
     if (decision === "ask") return { word: "ask", tone: "warn" };
   }
   const word = own(KINDS, record.kind) ?? record.kind.replaceAll("_", " ");
+  if (record.unmediated === true) return { word: `${word}, unmediated`, tone: "warn" };
   return { word, tone: record.kind === "unmediated" ? "warn" : "plain" };
 }
 

@@ -1,32 +1,63 @@
 import type { Approval } from "../../bridge/events";
 import { Icon } from "../icons";
-import styles from "./Question.module.css";
+import { clock, elapsed } from "../words";
+import { useNow } from "../time";
+import styles from "./Details.module.css";
 
-/** Who has to approve, who did, and since when it waits. */
+/** Who has to approve, who did, who is waited for and since when. */
 export function ApprovalState({ approval }: { approval: Approval }) {
+  const { rules, said, promptedBy, since } = approval;
+  const most = Math.max(1, ...rules.map(({ approvals }) => approvals));
+  const missing = most - said.length;
   return (
     <div className={styles.approval} role="group" aria-label="Approvals">
-      {approval.rules.map(({ rule, approvals, approvers }) => (
+      {rules.map(({ rule, approvals, approvers }) => (
         <p key={rule}>
-          {approvals === 1 ? "1 approval" : `${approvals} approvals`}
-          {approvers.length === 0 ? "" : ` of ${approvers.join(" or ")}`} needed by the rule “{rule}”
+          Needs {approvals === 1 ? "1 approval" : `${approvals} approvals`} of {whom(approvers)}, by the rule “{rule}”
         </p>
       ))}
       <ul>
-        {approval.said.map(({ by, at }) => (
-          <li key={by}>
+        {said.map(({ by, at }) => (
+          <li key={by} data-said>
             <Icon name="allowed" /> {by} approved at {timeOf(at)}
           </li>
         ))}
+        {missing > 0 ? (
+          <li>
+            <Icon name="pending" /> {said.length === 0 ? missing : `${missing} more`}{" "}
+            {missing === 1 ? "person" : "people"} to wait for
+          </li>
+        ) : null}
       </ul>
       <p className={styles.since}>
-        Prompted by {approval.promptedBy}, waits since {timeOf(approval.since)}
+        Prompted by {promptedBy || "nobody known"}, who does not count. <Since since={since} />
       </p>
     </div>
   );
 }
 
+/** `role:approve` is said in words; without names anybody else may. */
+function whom(approvers: readonly string[]): string {
+  const told = approvers.map((one) => (one.startsWith("role:") ? `those with the role ${one.slice(5)}` : one));
+  return told.length === 0 ? "other people" : told.join(" or ");
+}
+
+function Since({ since }: { since: string }) {
+  const now = useNow(true);
+  const waited = now - Date.parse(since);
+  return (
+    <>
+      Waits since {timeOf(since)}
+      {waited >= 60_000 ? `, ${elapsed(waited)} by now` : ""}.
+    </>
+  );
+}
+
 function timeOf(stamp: string): string {
   const at = new Date(stamp);
-  return Number.isNaN(at.getTime()) ? "?" : at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (Number.isNaN(at.getTime())) return "?";
+  const today = at.toDateString() === new Date().toDateString();
+  return today
+    ? clock(at.getTime())
+    : `${at.toLocaleDateString([], { day: "numeric", month: "short" })}, ${clock(at.getTime())}`;
 }

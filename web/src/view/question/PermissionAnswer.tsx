@@ -34,7 +34,7 @@ export const PermissionAnswer = memo(function PermissionAnswer({
       <span className={styles.about}>
         <Title text={item.toolCall.title ?? "a tool call"} cwd={cwd} />
       </span>
-      {item.answer === null ? null : <span className={styles.by}>{whoAnswered(item)}</span>}
+      {item.answer === null ? null : <span className={styles.by}>{approvedBy(item) ?? whoAnswered(item)}</span>}
     </div>
   );
 });
@@ -75,6 +75,14 @@ const ENDS: Record<string, string> = {
   policy: "by policy",
   gateway: "by Dragoman",
 };
+
+/** Who approved, or who rejected, where several people had to. */
+function approvedBy({ answer, approval, options }: PermissionItem): string | undefined {
+  if (approval === null || answer?.outcome !== "selected") return undefined;
+  const rejected = /^reject/.test(options.find(({ optionId }) => optionId === answer.optionId)?.kind ?? "");
+  const names = rejected ? [answer.who] : approval.said.map(({ by }) => by);
+  return `by ${names.join(" and ")}`;
+}
 
 /** The name that the gateway knows this page by. */
 const PAGE = "Dragoman's page";
