@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.audit.chain import Chain
 from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
 from support.serve_process import ServeProcess
@@ -103,3 +104,28 @@ async def test_an_observer_may_look_and_not_try(serving: ServeProcess, home: Pat
     assert (await http.get("/api/policy")).status_code == 200
     assert (await http.get("/api/policy/decisions")).status_code == 200
     assert (await http.post("/api/policy/test", json={"command": "ls"})).status_code == 403
+
+
+async def test_decisions_are_paged_back_to_the_first(serve: Serve, home: Path) -> None:
+    chain = Chain(home / "audit")
+    for number in range(250):
+        facts = {"session": "dgm_gone", "call": f"c{number}", "by": "a rule"}
+        chain.append("decision", {**facts, "decision": "ask" if number % 5 == 0 else "allow"})
+        chain.append("tool_begun", facts)
+    chain.close()
+    http, cursor, calls = (await serve()).http(), "", list[str]()
+    while True:
+        page = (await http.get("/api/policy/decisions", params={"cursor": cursor})).json()
+        calls += [one["call"] for one in page["decisions"]]
+        cursor = page.get("nextCursor", "")
+        if not cursor:
+            break
+    assert calls == [f"c{number}" for number in reversed(range(250)) if number % 5]
+    assert (await http.get("/api/policy/decisions", params={"cursor": "x"})).status_code == 400
+
+
+async def test_without_an_audit_decisions_are_refused_with_what_to_do(serve: Serve) -> None:
+    serving = await serve(audit={"enabled": False})
+    refused = await serving.http().get("/api/policy/decisions")
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_audit")
+    assert "dragoman policy explain" in refused.json()["error"]

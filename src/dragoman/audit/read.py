@@ -45,6 +45,9 @@ class Query:
     of_sessions: bool = False
     """Only records that belong to a session: others tell of tokens, logins and configuration."""
 
+    decided: bool = False
+    """Only what was decided about tool calls: by a rule that allowed or denied, or by an answer."""
+
     def holds(self, found: dict[str, Any]) -> bool:
         if found["kind"] in HIDDEN:
             return False
@@ -53,6 +56,8 @@ class Query:
         if self.unmediated and found["kind"] != "unmediated" and found.get("unmediated") is not True:
             return False
         if self.kind is not None and found["kind"] != self.kind:
+            return False
+        if self.decided and found.get("decision") not in ("allow", "deny") and "outcome" not in found:
             return False
         if self.of_sessions and not isinstance(found.get("session"), str):
             return False

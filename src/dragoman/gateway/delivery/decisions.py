@@ -71,6 +71,14 @@ class Decided:
         who += f" in {client}" if client and client != identity else ""
         return (who or "a person") if by == _PERSON else f"{by} ({who})" if who else by
 
+    def records(self) -> list[JsonObject]:
+        """Question, approvals and decision as they are in the journal, each with its `kind`."""
+        placed = [record for record in (self.question, *self.approvals, self.decision) if record]
+        return [
+            {"kind": record["dragoman"], **{name: record[name] for name in record if name != "dragoman"}}
+            for record in placed
+        ]
+
 
 class DecisionReader:
     """Takes the records of a journal in their order; remembers open questions, of which there are few."""

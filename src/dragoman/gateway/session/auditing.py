@@ -117,6 +117,17 @@ def cancel(session: Audited, request: Request, answer: bytes, by: str) -> None:
     request.reply(answer)
 
 
+def about_answer(params: bytes, facts: JsonObject) -> JsonObject:
+    """What an answer was about, and what it decided: the facts of the answer name only an option."""
+    from dragoman.gateway.session.questions.approval import is_allowing
+
+    asked, outcome = decode_object(params), as_object(facts.get("outcome"))
+    told = _named(as_object(asked.get("toolCall")))
+    if outcome.get("outcome") == "selected":
+        told["decision"] = "allow" if is_allowing(outcome, asked.get("options")) else "deny"
+    return told
+
+
 def wait_to_answer(
     session: Audited, call: object, facts: JsonObject, then: Callable[[], None], refuse: Callable[[str], None]
 ) -> None:

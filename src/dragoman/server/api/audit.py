@@ -22,6 +22,7 @@ from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.wire.timestamps import milliseconds, timestamp
 
 if TYPE_CHECKING:
+    from dragoman.audit.browse.page import Place
     from dragoman.audit.read import Query
 
 MOST = 1000
@@ -106,15 +107,10 @@ class AuditApi:
         # fmt: on
 
     async def _find(self, request: Request, values: Values) -> Response:
-        from dragoman.audit.browse.page import BadPlace, read_page, read_place
+        from dragoman.audit.browse.page import read_page
 
         asked, limit = _query(request), _limit(request.query("limit"))
-        cursor = request.query("cursor")
-        try:
-            before = read_place(cursor) if cursor else None
-        except BadPlace as error:
-            raise HttpError(400, "cursor is not one of this list.") from error
-        page = await asyncio.to_thread(read_page, self._folder, asked, limit, before)
+        page = await asyncio.to_thread(read_page, self._folder, asked, limit, cursor_of(request))
         following = str(page.following) if page.following is not None else None
         return Response.json(AuditRecords(page.records, following))
 
@@ -170,6 +166,17 @@ async def _stream(request: Request, content: str, pieces: Iterator[bytes], name:
         await request.write(b"", more=False)
     finally:
         gone.cancel()
+
+
+def cursor_of(request: Request) -> Place | None:
+    """Where the page that is asked for ends; None: at the latest record."""
+    from dragoman.audit.browse.page import BadPlace, read_place
+
+    cursor = request.query("cursor")
+    try:
+        return read_place(cursor) if cursor else None
+    except BadPlace as error:
+        raise HttpError(400, "cursor is not one of this list.") from error
 
 
 def _query(request: Request) -> Query:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
+from typing import Any
 
+from dragoman.audit.table import about
 from dragoman.config.root import find_root
-from dragoman.gateway.delivery.recent_decisions import recent_decisions, records_of_call
+from dragoman.gateway.delivery.decisions import decisions_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object
-from dragoman.gateway.ports.store import BadCursor
 from dragoman.gateway.session.policy.shown import show_rules, try_line
+from dragoman.server.api.audit import cursor_of
 from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.shapes import DecisionPage, Explanation, PolicyTest, PolicyView, VerdictView
 from dragoman.server.asgi import HttpError, Request, Response
 
-PAGE_SESSIONS = 10
-"""Sessions whose decisions are on one page: each journal is read from its end."""
-MOST_DECISIONS = 200
-"""Decisions of one page; the latest of its sessions."""
+PAGE = 100
+"""Decisions of one page."""
 
 
 class PolicyApi:
@@ -36,11 +37,11 @@ class PolicyApi:
                 does=READING,
             ),
             Operation(
-                "GET", "/api/policy/decisions", "Recent decisions, those of the sessions used last first",
-                self.decisions, DecisionPage,
+                "GET", "/api/policy/decisions", "Decisions about tool calls, the latest first",
+                self.decisions, DecisionPage, refusals={409: "No audit is kept."},
                 query={
                     "session": "Only decisions of this session.",
-                    "cursor": "The next page: `nextCursor` of the one before.",
+                    "cursor": "Those before: `nextCursor` of the page with later ones.",
                 },
                 does=READING,
             ),
@@ -64,23 +65,23 @@ class PolicyApi:
         return Response.json(PolicyView(workspace=workspace, trouble=trouble, **facts))
 
     async def decisions(self, request: Request, values: Values) -> Response:
-        wanted, store = request.query("session"), self._gateway.store
-        if store is None:
-            return Response.json(DecisionPage([]))
-        if wanted is not None:
-            await self._require(wanted)
-            return Response.json(DecisionPage((await recent_decisions(store, wanted))[:MOST_DECISIONS]))
-        try:
-            page = await self._gateway.directory.list(
-                cwd=None, agent=None, cursor=request.query("cursor"), limit=PAGE_SESSIONS
+        """From the audit: it has the decisions of all sessions in the order of time, of deleted ones too."""
+        from dragoman.audit.browse.page import read_page
+        from dragoman.audit.read import Query
+
+        folder, session = self._gateway.audit.folder, request.query("session")
+        if folder is None:
+            message = (
+                "Decisions are listed from the audit, which is not kept here (audit.enabled). "
+                "`dragoman policy explain SESSION` tells how the calls of a session were decided."
             )
-        except BadCursor as error:
-            raise HttpError(400, "cursor is not one of this list.") from error
-        found: list[JsonObject] = []
-        for session in page.sessions:
-            found += await recent_decisions(store, session.id)
-        found.sort(key=lambda one: str(one["time"]), reverse=True)
-        return Response.json(DecisionPage(found[:MOST_DECISIONS], page.next_cursor))
+            raise HttpError(409, message, code="no_audit")
+        asked = Query(session=session or None, decided=True, of_sessions=True)
+        page = await asyncio.to_thread(read_page, folder, asked, PAGE, cursor_of(request))
+        if session and not page.records:
+            await self._require(session)
+        following = str(page.following) if page.following is not None else None
+        return Response.json(DecisionPage([_decision(found) for found in reversed(page.records)], following))
 
     async def test(self, request: Request, values: Values) -> Response:
         given = await read(request, PolicyTest)
@@ -105,7 +106,8 @@ class PolicyApi:
     async def explain(self, request: Request, values: Values) -> Response:
         await self._require(values["id"])
         store = self._gateway.store
-        records = await records_of_call(store, values["id"], values["call"]) if store is not None else []
+        about_call = await decisions_of(store, values["id"], values["call"]) if store is not None else []
+        records = [record for decided in about_call for record in decided.records()]
         if not records:
             message = "Nothing was decided about this call: it was not asked about, or its journal does not have it."
             raise HttpError(404, message, code="unknown_call")
@@ -126,3 +128,22 @@ def _workspace(cwd: str | None) -> str:
     if cwd is not None and not Path(cwd).is_absolute():
         raise HttpError(400, "cwd is the absolute path of a folder.")
     return str(find_root(Path(os.path.realpath(cwd or Path.cwd()))))
+
+
+def _decision(found: dict[str, Any]) -> JsonObject:
+    """A record of the audit as a decision."""
+    by_rule = found["kind"] == "decision"
+    shown: JsonObject = {
+        "id": found["id"],
+        "session": found.get("session"),
+        "call": found.get("call"),
+        "time": found["at"],
+        "title": about(found) or found.get("tool") or found.get("toolKind") or "a tool call",
+        "decision": found.get("decision") or "cancelled",
+        "rule": found.get("by") if by_rule else None,
+        "by": None if by_rule else found.get("identity") or found.get("by"),
+        "why": found.get("why"),
+        "act": found.get("act"),
+        "approvals": found.get("approvals"),
+    }
+    return {name: value for name, value in shown.items() if value is not None}

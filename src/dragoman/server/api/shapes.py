@@ -236,8 +236,8 @@ class DecisionPage(Struct, rename="camel", omit_defaults=True):
     decisions: Annotated[
         list[dict[str, JsonValue]],
         Meta(
-            description="`session`, `call`, `seq`, `time`, `title`, `decision` (allow, deny, cancelled, answered), "
-            "`rule` or `by`, `why`, `act`, `approvals`."
+            description="`id` of the audit's record, `session`, `call`, `time`, `title`, `decision` (allow, deny, "
+            "cancelled), `rule` or `by`, `why`, `act`, `approvals`."
         ),
     ]
     next_cursor: Annotated[

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useState } from "react";
-import { sessionAddress } from "../route";
 import { fetchOwn } from "../login";
+import { RecentDecisions } from "./RecentDecisions";
 import { RememberedAnswers } from "./RememberedAnswers";
 import styles from "./PolicyPage.module.css";
 
@@ -18,21 +18,9 @@ interface Rules {
   trouble: string | null;
 }
 
-interface Decision {
-  session: string;
-  seq: number;
-  time: string;
-  title: string;
-  decision: string;
-  rule?: string;
-  by?: string;
-  why?: string;
-}
-
 /** The rules in force, remembered answers, and what was decided lately. */
 export default function PolicyPage({ drawer, readOnly }: { drawer: ReactNode; readOnly: boolean }) {
   const [policy, trouble] = useAnswer<Rules>("/api/policy");
-  const [recent] = useAnswer<{ decisions: Decision[] }>("/api/policy/decisions");
   return (
     <main className={styles.page}>
       <div className={styles.top}>
@@ -44,7 +32,10 @@ export default function PolicyPage({ drawer, readOnly }: { drawer: ReactNode; re
         {policy?.trouble ? <p role="alert">{`The files are not what is in force: ${policy.trouble}`}</p> : null}
         <section aria-label="Rules in force">
           <h2>Rules in force</h2>
-          {policy?.rules.length === 0 ? <p>There are no rules: a person is asked.</p> : null}
+          {policy === null && trouble === null ? <p aria-busy="true">Loading…</p> : null}
+          {policy?.rules.length === 0 ? (
+            <p>There are no rules: a person is asked. Rules stand in config.toml, under [[policy.rules]].</p>
+          ) : null}
           <ul>
             {policy?.rules.map((rule) => (
               <li key={`${rule.from}\n${rule.name}`} data-decision={rule.decision}>
@@ -57,19 +48,7 @@ export default function PolicyPage({ drawer, readOnly }: { drawer: ReactNode; re
         </section>
         <h2>Remembered answers</h2>
         <RememberedAnswers mayForget={!readOnly} />
-        <section aria-label="Recent decisions">
-          <h2>Recent decisions</h2>
-          {recent?.decisions.length === 0 ? <p>Nothing was decided yet.</p> : null}
-          <ul>
-            {recent?.decisions.map((one) => (
-              <li key={`${one.session}/${one.seq}`} data-decision={one.decision}>
-                <a href={sessionAddress(one.session)}>{one.title}</a>{" "}
-                <span className={styles.word}>{one.decision}</span>
-                <small>{`${one.rule === undefined ? `by ${one.by ?? "a person"}` : `by the rule “${one.rule}”`}, ${new Date(one.time).toLocaleString()}`}</small>
-              </li>
-            ))}
-          </ul>
-        </section>
+        <RecentDecisions />
       </div>
     </main>
   );

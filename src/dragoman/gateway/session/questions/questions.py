@@ -351,10 +351,11 @@ class Questions:
             question.withdraw()
             self._session.changed()
 
-        if auditing.answered(self._session, question.call, facts):
+        told = {**facts, **auditing.about_answer(question.params, facts)}
+        if auditing.answered(self._session, question.call, told):
             tell()
         else:
-            auditing.wait_to_answer(self._session, question.call, facts, tell, refuse)
+            auditing.wait_to_answer(self._session, question.call, told, tell, refuse)
         log.info(
             "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
         )
