@@ -26,8 +26,8 @@ export function RecordList({ found, filtered, shown, show, clear, refresh }: Pro
   const [active, setActive] = useState(0);
   const current = Math.min(active, Math.max(0, records.length - 1));
   useEffect(() => {
-    if (last + AHEAD >= records.length) older();
-  }, [last, records.length, older]);
+    if (!loading && last + AHEAD >= records.length) older();
+  }, [last, records.length, loading, older]);
   const focused = useRef(false);
   useLayoutEffect(() => {
     if (!focused.current) return;

@@ -62,8 +62,8 @@ export function useRecords(filter: Filter, refreshed: number): Found & { older()
   }, [load, show, refreshed]);
 
   const older = useCallback(() => {
-    const { loading, cursor, records } = current.current.found;
-    if (!loading && cursor !== null && records.length < MOST) void load(records.length + 1);
+    const { loading, cursor, records, trouble } = current.current.found;
+    if (!loading && trouble === null && cursor !== null && records.length < MOST) void load(records.length + 1);
   }, [load]);
   return { ...found, older };
 }
