@@ -126,13 +126,18 @@ async def test_an_approver_sees_what_waits_and_can_do_nothing_else(
     writer = await comes(arrive, guarded, "writer-2", "control")
     await writer.start_session(workspace, command("kubectl apply -f y", "c1"))
     ann = await comes(arrive, guarded, "ann-2", "approve")
+    await expect(ann.page.get_by_role("heading", name="What waits for an answer")).to_be_visible()
+    row = ann.page.get_by_role("list", name="Waiting sessions").get_by_role("link")
+    await expect(row).to_contain_text("1 question")
     await ann.settled()
     await ann.picture("approver-start")
     assert await findings(ann.page) == []
-    row = ann.page.get_by_role("navigation", name="Sessions").get_by_role("link").filter(has_text="kubectl")
-    await expect(row).to_contain_text("Waiting")
     await row.click()
     await expect(card(ann)).to_be_visible()
     await expect(ann.composer).to_be_disabled()
+    for absent in ("Stop (Esc)", "Attach files"):
+        assert await ann.page.get_by_role("button", name=absent).count() == 0
     await card(ann).get_by_role("button", name="Reject").first.click()
     await writer.ready()
+    await ann.page.goto(f"{guarded.base}/#/")
+    await expect(ann.page.get_by_text("Nothing waits now.")).to_be_visible()

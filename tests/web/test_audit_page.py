@@ -93,7 +93,7 @@ async def test_what_was_denied_is_found_and_shown_in_full(
     assert await findings(me.page) == []
     if look == "phone":
         await me.page.get_by_text("Filters").first.tap()
-    await me.page.get_by_label("Decision").select_option("deny")
+    await me.page.get_by_label("Decision", exact=True).select_option("deny")
     await expect(rows(me.page)).to_have_count(1)
     await expect(me.page).to_have_url(re.compile("decision=deny"))
     await rows(me.page).first.click()
@@ -142,7 +142,7 @@ async def test_thousands_of_records_are_a_few_rows_at_a_time(arrive: Arrive, rec
         )
     assert await rows(me.page).count() < 80
     await expect(me.page.locator("[data-row]:focus")).to_have_count(1)
-    assert int(await me.page.locator("[data-row]:focus").get_attribute("data-row") or 0) > 2000
+    assert int(await me.page.locator("[data-row]:focus").get_attribute("data-row") or 0) > 1000
 
 
 async def test_what_an_agent_wrote_is_text_and_nothing_else(arrive: Arrive, recording: ServeProcess) -> None:
@@ -151,6 +151,9 @@ async def test_what_an_agent_wrote_is_text_and_nothing_else(arrive: Arrive, reco
     await rows(me.page).first.click()
     detail = me.page.get_by_role("region", name="Record", exact=True)
     await expect(detail).to_contain_text('<img src=x onerror="window.hacked=1">')
+    await expect(rows(me.page)).to_contain_text(
+        "⟨U+202E⟩gnp.exe"
+    )  # it does not turn the words after it around
     await detail.get_by_text("All of it, as JSON").click()
     assert await me.page.evaluate("window.hacked") is None
     assert await me.page.locator("main img").count() == 0

@@ -131,8 +131,8 @@ class Person:
 
     async def arrive(self, path: str = "/", token: str | None = None) -> None:
         """With the address that `serve` printed, or with a token; then on to a place in it."""
-        mark = "&" if "?" in path else "?"
         before, _, place = path.partition("#")
+        mark = "&" if "?" in before else "?"
         await self.page.goto(f"{self.serving.base}{before}{mark}token={token or self.serving.token}")
         if place:
             await self.page.goto(f"{self.serving.base}{before}#{place}")

@@ -15,6 +15,7 @@ import { Sidebar } from "./Sidebar";
 import { Toasts } from "./Toasts";
 
 const NewSession = lazy(() => import("./NewSession"));
+const Waiting = lazy(() => import("./Waiting"));
 const VIEWS = { policy: lazy(() => import("./policy/PolicyPage")), audit: lazy(() => import("./audit/AuditPage")) };
 const Shortcuts = lazy(() => import("./Shortcuts"));
 
@@ -99,7 +100,11 @@ function Page({ chat }: { chat: Chat }) {
             {View ? (
               <View drawer={<DrawerButton open={openDrawer} />} readOnly={readOnly} />
             ) : sessionId === null ? (
-              <NewSession openDrawer={openDrawer} />
+              readOnly ? (
+                <Waiting drawer={<DrawerButton open={openDrawer} />} />
+              ) : (
+                <NewSession openDrawer={openDrawer} />
+              )
             ) : (
               <SessionPane sessionId={sessionId} openDrawer={openDrawer} handle={composer} />
             )}

@@ -220,50 +220,46 @@ export function Composer({ conversation, cwd, handle }: Props) {
           onKeyDown={onKeyDown}
           onPaste={onPaste}
         />
-        <div className={styles.row}>
-          {takesFiles ? (
-            <IconButton
-              icon="attach"
-              label="Attach files"
-              disabled={observer}
-              onClick={() => picker.current?.click()}
+        {observer ? null : (
+          <div className={styles.row}>
+            {takesFiles ? (
+              <IconButton icon="attach" label="Attach files" onClick={() => picker.current?.click()} />
+            ) : null}
+            <input
+              ref={picker}
+              type="file"
+              multiple
+              hidden
+              tabIndex={-1}
+              aria-label="Files to attach"
+              onChange={(event) => {
+                void addFiles([...(event.target.files ?? [])]);
+                event.target.value = "";
+              }}
             />
-          ) : null}
-          <input
-            ref={picker}
-            type="file"
-            multiple
-            hidden
-            tabIndex={-1}
-            aria-label="Files to attach"
-            onChange={(event) => {
-              void addFiles([...(event.target.files ?? [])]);
-              event.target.value = "";
-            }}
-          />
-          <Options conversation={conversation} disabled={observer || offline} />
-          {working ? <span className={styles.hint}>Esc stops</span> : null}
-          {working ? (
-            <IconButton
-              icon="stop"
-              look="outline"
-              label="Stop (Esc)"
-              className={styles.send ?? ""}
-              disabled={observer}
-              onClick={() => chat.cancel(sessionId)}
-            />
-          ) : null}
-          {!working || !empty ? (
-            <IconButton
-              icon="send"
-              look="primary"
-              type="submit"
-              className={styles.send ?? ""}
-              disabled={empty || observer}
-              label={working ? "Queue (Enter)" : offline ? "Send when connected (Enter)" : "Send (Enter)"}
-            />
-          ) : null}
-        </div>
+            <Options conversation={conversation} disabled={offline} />
+            {working ? <span className={styles.hint}>Esc stops</span> : null}
+            {working ? (
+              <IconButton
+                icon="stop"
+                look="outline"
+                label="Stop (Esc)"
+                className={styles.send ?? ""}
+                onClick={() => chat.cancel(sessionId)}
+              />
+            ) : null}
+            {!working || !empty ? (
+              <IconButton
+                icon="send"
+                look="primary"
+                type="submit"
+                className={styles.send ?? ""}
+                disabled={empty}
+                label={working ? "Queue (Enter)" : offline ? "Send when connected (Enter)" : "Send (Enter)"}
+              />
+            ) : null}
+          </div>
+        )}
       </form>
     </div>
   );

@@ -14,6 +14,7 @@ import {
   members,
   moment,
   ruleText,
+  visible,
   wordOf,
 } from "./record";
 import styles from "./Audit.module.css";
@@ -120,7 +121,7 @@ function Whole({
       </dl>
       <details>
         <summary>All of it, as JSON</summary>
-        <Text label="All of it, as JSON" text={JSON.stringify(record, null, 2)} />
+        <Text label="All of it, as JSON" text={visible(JSON.stringify(record, null, 2))} />
       </details>
     </>
   );

@@ -84,7 +84,7 @@ function sum(one: Tally, other: Tally): Tally {
 }
 
 const FORMS: Record<Unit, Intl.DateTimeFormatOptions> = {
-  hour: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" },
+  hour: { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
   day: { weekday: "short", day: "numeric", month: "short" },
   month: { month: "long", year: "numeric" },
 };

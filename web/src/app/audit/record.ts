@@ -51,7 +51,7 @@ export function wordOf(record: AuditRecord): { word: string; tone: Tone } {
 
 /** By whom: a person, or the rule. */
 export function whoOf(record: AuditRecord): string {
-  return text(record.identity) || text(record.by);
+  return visible(text(record.identity) || text(record.by));
 }
 
 /** What it is about, in one line: the commands of an act, else its paths or hosts, else its title. */
@@ -60,43 +60,59 @@ export function aboutOf(record: AuditRecord): string {
   const told = commands.length > 0 ? commands : paths.length > 0 ? paths.map(({ path }) => path) : hosts;
   if (told.length > 0) return told.join("; ").slice(0, 300);
   for (const name of ["title", "text", "name", "address", "mode", "path", "call"]) {
-    if (text(record[name]) !== "") return text(record[name]).slice(0, 300);
+    if (text(record[name]) !== "") return visible(text(record[name]).slice(0, 300));
   }
   return "";
 }
 
+/** The facts of an act; files and hosts of its commands stand beside the commands. */
 export function actOf(act: JsonValue | undefined): ActFacts {
   const { commands, paths, hosts, opaque } = members(act);
+  const parts = [...list(commands).map(members), { paths: paths ?? null, hosts: hosts ?? null }];
   return {
-    commands: list(commands).map((command) =>
-      list(members(command).words)
-        .map((word) => textOf(word))
-        .join(" "),
+    commands: list(commands).map(commandText),
+    paths: parts.flatMap((part) =>
+      list(part.paths).map((path) => {
+        const told = members(path);
+        return { path: visible(textOf(told.path)), access: textOf(told.access), outside: told.outside === true };
+      }),
     ),
-    paths: list(paths).map((path) => {
-      const told = members(path);
-      return { path: textOf(told.path), access: textOf(told.access), outside: told.outside === true };
-    }),
-    hosts: list(hosts).map((host) => textOf(host)),
-    opaque: text(opaque),
+    hosts: [...new Set(parts.flatMap((part) => list(part.hosts).map((host) => visible(textOf(host)))))],
+    opaque: visible(text(opaque)),
   };
+}
+
+/** With its variables before it and its redirections after it. */
+function commandText(command: JsonValue): string {
+  const { env, words, redirects } = members(command);
+  const before = Object.entries(members(env)).map(([name, value]) => `${name}=${textOf(value)}`);
+  return visible([...before, ...[...list(words), ...list(redirects)].map((word) => textOf(word))].join(" "));
 }
 
 /** A rule as it stands in a file: one key per line. */
 export function ruleText(rule: JsonValue | undefined): string {
   return Object.entries(members(rule))
-    .map(([key, value]) => `${key} = ${JSON.stringify(value)}`)
+    .map(([key, value]) => visible(`${key} = ${JSON.stringify(value)}`))
     .join("\n");
 }
 
 /** The members that are no part of the act, the rule or the chain, as lines. */
 export function factsOf(record: AuditRecord): [string, string][] {
   const shown = Object.entries(record).filter(([name, value]) => !APART.has(name) && value !== null && value !== "");
-  return shown.map(([name, value]) => [own(NAMES, name) ?? name, textOf(value).slice(0, LONGEST)]);
+  return shown.map(([name, value]) => [own(NAMES, name) ?? name, visible(textOf(value).slice(0, LONGEST))]);
 }
 
 const APART = new Set(["id", "n", "at", "kind", "prev", "hash", "act", "rule", "sig"]);
 const NAMES: Record<string, string> = { policy: "hash of the rules", cwd: "folder", identity: "person" };
+
+/** Characters that are not seen, or turn the order of the others around, as their numbers. */
+export function visible(words: string): string {
+  return words.replace(/[^\P{C}\n\t]/gu, (one) => `⟨U+${hex(one)}⟩`);
+}
+
+function hex(character: string): string {
+  return (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
+}
 
 export function members(value: JsonValue | undefined): { readonly [key: string]: JsonValue | undefined } {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
@@ -120,6 +136,7 @@ export function moment(stamp: string): string {
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
+    hourCycle: "h23",
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Approval } from "../../bridge/events";
 import { Icon } from "../icons";
-import { clock, elapsed } from "../words";
+import { clock, elapsed, plural } from "../words";
 import { useNow } from "../time";
 import styles from "./Details.module.css";
 
@@ -24,8 +24,8 @@ export function ApprovalState({ approval }: { approval: Approval }) {
         ))}
         {missing > 0 ? (
           <li>
-            <Icon name="pending" /> {said.length === 0 ? missing : `${missing} more`}{" "}
-            {missing === 1 ? "person" : "people"} to wait for
+            <Icon name="pending" /> Waits for{" "}
+            {said.length === 0 ? plural(missing, "person", "people") : `${missing} more`}
           </li>
         ) : null}
       </ul>

@@ -84,6 +84,7 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
         <Subject toolCall={item.toolCall} cwd={cwd} />
         <Suspense>
           {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} />}
+          {item.approval === null ? null : <ApprovalState approval={item.approval} />}
           {item.remember === null || barred !== null || once === undefined ? null : (
             <Remember
               name={item.requestId}
@@ -94,7 +95,6 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
           )}
         </Suspense>
       </div>
-      <Suspense>{item.approval === null ? null : <ApprovalState approval={item.approval} />}</Suspense>
       {barred === null ? null : <p className={styles.barred}>{barred}</p>}
       <div className={styles.options} hidden={barred !== null}>
         {all.map((choice) => (

@@ -25,6 +25,12 @@ test("the person who answered is named, not the word for any person", () => {
   expect(whoOf(record("answer", { by: "user", identity: "ann" }))).toBe("ann");
 });
 
+test("characters that hide or turn others around are shown as their numbers", () => {
+  expect(aboutOf(record("unmediated", { title: "a\u202egnp.exe\u0007\u200b" }))).toBe(
+    "a⟨U+202E⟩gnp.exe⟨U+0007⟩⟨U+200B⟩",
+  );
+});
+
 test("no record makes the page fail", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (facts, act) => {
