@@ -85,7 +85,7 @@ async def test_one_record_has_the_rule_and_the_hash_of_its_line(
 ) -> None:
     await worked(serving, workspace)
     [denied] = await records(serving.http(), decision="deny")
-    found = (await serving.http().get(f"/api/audit/records/{denied['id']}")).json()
+    found = (await serving.http().get(f"/api/audit/records/{denied['id']}?hash=true")).json()
     lines = [line for path in home.glob("audit/*/*.ndjson") for line in path.read_bytes().splitlines()]
     assert found["hash"] in map(digest, lines)
     assert found["rule"]["name"] == "no rm" and found["act"]["commands"][0]["words"] == ["rm", "-rf", "x"]
@@ -129,11 +129,11 @@ async def test_a_check_tells_its_progress_and_what_is_wrong(
     assert not report["consistent"] and "changed" in report["problems"][0]["problem"]
 
 
-async def test_observers_see_sessions_and_only_an_admin_sees_the_rest(
+async def test_who_controls_sessions_sees_their_records_and_only_an_admin_the_rest(
     serving: ServeProcess, workspace: Path, home: Path
 ) -> None:
     await worked(serving, workspace)
-    admin, eye = serving.http(), person(serving, home, "observe")
+    admin, eye = serving.http(), person(serving, home, "control")
     every, seen = await records(admin, limit=1000), await records(eye, limit=1000)
     assert seen == [each for each in every if "session" in each] and len(seen) < len(every)
     [start] = await records(admin, kind="gateway_started")

@@ -211,9 +211,15 @@ async def test_nothing_found_and_no_gateway_say_what_to_do(arrive: Arrive, recor
     me.complaints.clear()  # the browser calls an aborted request an error
 
 
-async def test_an_observer_is_told_what_is_not_shown(arrive: Arrive, recording: ServeProcess) -> None:
-    made = await recording.http().post("/api/tokens", json={"name": "eye", "role": "observe"})
+async def test_others_are_told_what_is_not_shown(arrive: Arrive, recording: ServeProcess) -> None:
+    tokens = recording.http()
+    made = await tokens.post("/api/tokens", json={"name": "worker", "role": "control"})
     me = await arrive("/#/audit", serving=recording, token=made.json()["secret"])
     await me.sees("are for the role admin")
     await expect(rows(me.page).first).to_be_visible()
     await expect(rows(me.page).filter(has_text="token made")).to_have_count(0)
+    made = await tokens.post("/api/tokens", json={"name": "eye", "role": "observe"})
+    eye = await arrive("/#/audit", serving=recording, token=made.json()["secret"])
+    await eye.sees("needs the role control")
+    await eye.sees("Ask for a token with that role.")
+    eye.complaints.clear()  # the browser calls a 403 an error

@@ -35,7 +35,6 @@ ROLES = {str(role): role for role in Role}
 
 NEEDED: Mapping[str, Role] = {
     **dict.fromkeys(("initialize", "session/list", "session/load", "session/resume"), Role.OBSERVE),
-    "_dragoman/audit": Role.OBSERVE,  # of sessions; what is recorded about tokens and settings is for `admin`
     **dict.fromkeys(("permission_response", "elicitation_response"), Role.APPROVE),
     "_dragoman/tokens": Role.ADMIN,
 }

@@ -122,7 +122,7 @@ def about_answer(params: bytes, facts: JsonObject) -> JsonObject:
     from dragoman.gateway.session.questions.approval import is_allowing
 
     asked, outcome = decode_object(params), as_object(facts.get("outcome"))
-    told = _named(as_object(asked.get("toolCall")))
+    told: JsonObject = _without_values(_named(as_object(asked.get("toolCall"))), [])
     if outcome.get("outcome") == "selected":
         told["decision"] = "allow" if is_allowing(outcome, asked.get("options")) else "deny"
     return told

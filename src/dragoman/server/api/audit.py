@@ -1,6 +1,6 @@
 """The audit over HTTP: find, count and export records, check the chains.
 
-Every token sees all sessions, so `observe` sees the records of sessions. The others, about tokens, logins and
+The role `control`, which works with all sessions, sees their records. The others, about tokens, logins and
 configuration, are for `admin`.
 """
 
@@ -97,7 +97,8 @@ class AuditApi:
                       query=FILTERS, content=NDJSON),
             Operation("GET", "/api/audit/export", "Records of the audit as a file", self._export, does=does,
                       query={**FILTERS, "format": "`ndjson` (the default) or `csv`."}, content=NDJSON),
-            Operation("GET", "/api/audit/records/{id}", "One record, with its `hash`", self._one, dict, does=does,
+            Operation("GET", "/api/audit/records/{id}", "One record", self._one, dict, does=does,
+                      query={"hash": "`true`: also its `hash`, the SHA-256 of its line as it was written."},
                       refusals={404: "There is no such record."}),
             Operation("POST", "/api/audit/verify", "Check that nothing was changed", self._verify, AuditReport,
                       does=does,
@@ -138,7 +139,9 @@ class AuditApi:
         line = await asyncio.to_thread(line_of, self._folder, values["id"])
         if line is None:
             raise HttpError(404, "There is no such record.", code="unknown_record")
-        found = {"id": values["id"], **read_record(line), "hash": digest(line)}
+        found = {"id": values["id"], **read_record(line)}
+        if request.query("hash") == "true":
+            found["hash"] = digest(line)
         if not isinstance(found.get("session"), str):
             request.require(Role.ADMIN)
         return Response.json(found)

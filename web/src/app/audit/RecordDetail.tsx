@@ -33,7 +33,7 @@ export function RecordDetail({ id, show, close, narrow }: Props) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     const search = new AbortController();
-    ask<AuditRecord>(`/api/audit/records/${encodeURIComponent(id)}`, search.signal)
+    ask<AuditRecord>(`/api/audit/records/${encodeURIComponent(id)}?hash=true`, search.signal)
       .then(setRecord)
       .catch((error: unknown) => search.signal.aborted || setTrouble(asTrouble(error)));
     return () => search.abort();
