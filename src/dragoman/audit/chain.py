@@ -208,10 +208,13 @@ def end_dead_chains(folder: Path) -> list[str]:
         chain = folder / id
         if not chain.is_dir() or places.is_alive(chain):
             continue
-        end = places.end_of_chain(chain)
         reach: dict[str, Any] = {"last": 0, "hash": record.BEGINNING, "sessions": []}
-        if end is not None:
-            reach = {"last": end.n, "hash": end.hash, **_sessions_of(chain)}
+        try:
+            end = places.end_of_chain(chain)
+            if end is not None:
+                reach = {"last": end.n, "hash": end.hash, **_sessions_of(chain)}
+        except record.Broken:
+            continue  # damaged, or of a newer version: `verify` tells
         places.add_to_index(folder, "ended", chain=id, **reach, killed=True)
         ended.append(id)
     return ended

@@ -125,8 +125,9 @@ def line_of(folder: Path, id: str) -> bytes | None:
         return None
     paths = [path for path in places.segments(folder / chain) if int(path.stem) <= int(number)]
     for _, line in _lines(paths[-1]) if paths else ():
-        if record.read_head(line).n == int(number):
-            return line
+        with suppress(record.Broken):
+            if record.read_head(line).n == int(number):
+                return line
     return None
 
 
@@ -142,7 +143,7 @@ def _index(folder: Path, session: str | None) -> tuple[dict[str, str], set[str]]
     begun: dict[str, str] = {}
     without: set[str] = set()
     for line in places.read_index(folder)[0]:
-        with suppress(msgspec.MsgspecError):
+        with suppress(*record.UNREADABLE):
             told = _told.decode(line)
             if told.kind == "begun":
                 begun[told.chain] = told.at

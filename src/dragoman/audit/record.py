@@ -22,6 +22,7 @@ OURS = frozenset({"n", "at", "kind", "prev", "sig"})
 """Members that every record has; facts have other names."""
 
 _encode = msgspec.json.Encoder().encode
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _SIGNATURE = re.compile(rb',"sig":"([A-Za-z0-9+/=]{88})"\}\Z')
 
 
@@ -69,12 +70,20 @@ _whole = msgspec.json.Decoder(dict[str, Any])
 def read_head(line: bytes) -> Head:
     try:
         return _head.decode(line)
-    except msgspec.MsgspecError as error:
+    except UNREADABLE as error:
         raise Broken(str(error)) from error
 
 
 def read_record(line: bytes) -> dict[str, Any]:
+    """All members of a record; it has at least a number, a time and a kind."""
     try:
-        return _whole.decode(line)
-    except msgspec.MsgspecError as error:
+        found = _whole.decode(line)
+    except UNREADABLE as error:
         raise Broken(str(error)) from error
+    if not (
+        isinstance(found.get("n"), int)
+        and isinstance(found.get("at"), str)
+        and isinstance(found.get("kind"), str)
+    ):
+        raise Broken("it has no number, time or kind")
+    return found

@@ -73,7 +73,7 @@ class Places:
 
 def stored_seek(segment: Path) -> Seek | None:
     """What was stored about a segment; None if nothing was, or if the segment was written to since."""
-    with suppress(OSError, msgspec.MsgspecError):
+    with suppress(OSError, *record.UNREADABLE):
         known = _decoder.decode(segment.with_suffix(SUFFIX).read_bytes())
         if known.size == segment.stat().st_size:
             return known

@@ -251,6 +251,7 @@ class _ChainCheck:
         self._report = ChainReport(name)
         self._previous = record.BEGINNING
         self._problems = 0
+        self._newer = False
         self._latest = ""
         self._anchors = dict(verifier.anchored(name))
 
@@ -261,6 +262,8 @@ class _ChainCheck:
         paths = places.segments(self._path) if self._path.is_dir() else []
         for path in paths:
             self._segment(path, last=path is paths[-1])
+            if self._newer:
+                return report
         self._all.read_index()
         end = self._all.index.ended.get(self._name)
         report.ended = end is not None
@@ -295,7 +298,7 @@ class _ChainCheck:
                 elif not (last and self._report.alive):
                     self._torn(last, len(line))
                 offset += len(line)
-                if self._problems >= MOST_PROBLEMS:
+                if self._problems >= MOST_PROBLEMS or self._newer:
                     return
         if not (last and self._report.alive):
             self._check_places(path, noted, offset)
@@ -341,6 +344,13 @@ class _ChainCheck:
 
     def _check_head(self, line: bytes, head: record.Head) -> None:
         facts = record.read_record(line)
+        version = facts.get("version")
+        if head.kind == "chain" and isinstance(version, int) and version > record.VERSION:
+            self._problem(
+                head.n, f"a newer version of Dragoman wrote it (format {version}): check it with that"
+            )
+            self._newer = True
+            return
         if (why := self._all.index_problem(facts)) is not None:
             self._problem(head.n, why)
         if head.kind != "head":

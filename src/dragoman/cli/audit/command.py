@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dragoman.audit.follow import Follower
 from dragoman.audit.read import Query, latest, query, show
 from dragoman.audit.table import as_csv, as_ndjson
 from dragoman.cli.audit.show import print_record, print_records
@@ -58,18 +59,16 @@ def _filters(command: Command) -> Command:
 def tail(count: int, follow: bool, as_json: bool, **filters: Any) -> None:
     """Show the latest records."""
     folder, asked = _folder(), _query(filters)
+    follower = Follower(folder) if follow else None
     found = latest(folder, count, asked)
     _print(found, as_json)
-    seen = {each["id"] for each in found}
-    since = max((each["at"] for each in found), default="")
-    while follow:
+    seen = {each["id"] for each in found}  # written while the others were read
+    while follower is not None:
+        for each in follower.new():
+            if each["id"] not in seen and asked.holds(each):
+                _print([each], as_json, header=False)
+        sys.stdout.flush()
         time.sleep(FOLLOW_EVERY)
-        more = [
-            each for each in latest(folder, 1000, asked) if each["id"] not in seen and each["at"] >= since
-        ]
-        for each in more:
-            _print([each], as_json, header=False)
-        seen.update(each["id"] for each in more)
 
 
 @audit.command("query")
