@@ -175,3 +175,25 @@ def test_the_guide_has_every_metric(metric: object) -> None:
     labels = ", ".join(f"`{label}`" for label in metric.labels)
     row = f"| `{metric.name}` | {metric.kind} | {labels} | {metric.meaning} |"
     assert row in GUIDE.read_text(), f"the table of {GUIDE.name} lacks or contradicts: {row}"
+
+
+async def test_the_audit_is_counted(dragoman: Start, home: Path, workspace: Path) -> None:
+    framing, anchor = UrlFraming(), home / "elsewhere" / "heads"
+    settings = {"anchors": [f"file:{anchor}"], "anchor_records": True}
+    rules = [{"name": "no", "decision": "deny", "kind": ["execute"]}]
+    gateway = await dragoman("serve", "--port", "0", framing=framing, audit=settings, policy={"rules": rules})
+    serving = ServeProcess(gateway, await framing.url())
+    socket = await connected(serving)
+    session = await socket.new_session(workspace)
+    await socket.prompt(session, "permission\ntool one")
+    after = await scrape(serving)
+    records = after["dragoman_audit_records_total"]
+    assert records['kind="gateway_started"'] == records['kind="session_begun"'] == 1
+    assert records['kind="tool_begun"'] == 2
+    assert after["dragoman_audit_decisions_total"] == {'decision="deny"': 1}
+    assert after["dragoman_audit_failures_total"] == after["dragoman_audit_waiting"] == {"": 0}
+    place = f'anchor="file:{anchor}"'
+    assert after["dragoman_audit_anchor_waiting"][place] >= 5
+    assert after["dragoman_audit_anchor_lag_seconds"][place] > 0
+    anchor.parent.mkdir()
+    await serving.close()

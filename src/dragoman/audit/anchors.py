@@ -42,7 +42,8 @@ class Anchor:
     def __init__(self, place: str, send: Send | None = None) -> None:
         self.place = masking.mask_setting(place)
         self._send = send or sender(place)
-        self._lines: deque[bytes] = deque()
+        self._lines: deque[tuple[float, bytes]] = deque()
+        """With the time when each was added."""
         self._changed = threading.Condition()
         self._dropped = 0
         self._busy = False
@@ -56,7 +57,7 @@ class Anchor:
             if len(self._lines) >= QUEUE:
                 self._lines.popleft()
                 self._dropped += 1
-            self._lines.append(line)
+            self._lines.append((monotonic(), line))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="audit-anchor", daemon=True)
                 self._thread.start()
@@ -65,6 +66,12 @@ class Anchor:
     @property
     def waiting(self) -> int:
         return len(self._lines)
+
+    @property
+    def lag(self) -> float:
+        """Seconds that the oldest line waits; 0 if none does."""
+        with self._changed:
+            return monotonic() - self._lines[0][0] if self._lines else 0.0
 
     def close(self, patience: float = AT_STOP) -> bool:
         """Wait a moment for what is queued; whether all of it was sent."""
@@ -84,7 +91,7 @@ class Anchor:
                     self._changed.wait()
                 if self._stopped:
                     return
-                line, self._busy = self._lines[0], True
+                line, self._busy = self._lines[0][1], True
             try:
                 self._send(line)
             except (OSError, ValueError) as error:
@@ -102,7 +109,7 @@ class Anchor:
             if self.problem is not None:
                 log.warning("audit anchor answers again", extra={"anchor": self.place})
             self.problem, self._busy = None, False
-            if self._lines and self._lines[0] is line:
+            if self._lines and self._lines[0][1] is line:
                 self._lines.popleft()
             if self._dropped and not self._lines:
                 log.error("audit anchor missed heads", extra={"anchor": self.place, "count": self._dropped})

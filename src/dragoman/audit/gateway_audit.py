@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.audit.errors import AuditError
 from dragoman.config.audit_model import AuditConfig
+from dragoman.gateway.ports.audit import AnchorFigures, AuditFigures
 
 if TYPE_CHECKING:
     from dragoman.audit.log import AuditLog
@@ -100,6 +101,13 @@ class GatewayAudit:
             self._log.watch(files)
         else:
             self._files.update(dict.fromkeys(files))
+
+    def figures(self) -> AuditFigures:
+        if "_log" not in self.__dict__:
+            return AuditFigures()
+        made = self._log
+        anchors = [AnchorFigures(anchor.place, anchor.waiting, anchor.lag) for anchor in made.anchors]
+        return AuditFigures(dict(made.written), dict(made.decided), made.failed, len(self._waiting), anchors)
 
     @cached_property
     def _log(self) -> AuditLog:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from time import time
@@ -52,6 +53,12 @@ class AuditLog:
         """Why the last record could not be written; None if it could."""
         self.missing = 0
         """Records that could not be written since the last one that was."""
+        self.written: Counter[str] = Counter()
+        """Records by kind."""
+        self.decided: Counter[str] = Counter()
+        """Decisions by what was decided."""
+        self.failed = 0
+        """Records that could not be written."""
 
     def hide(self, values: Iterable[str]) -> None:
         """Replace these values in all records from now on."""
@@ -69,10 +76,14 @@ class AuditLog:
                 self._chain.append(kind, self._hiding.apply(facts, secrets))
             except AuditError as error:
                 self.missing += 1
+                self.failed += 1
                 if self.failure is None:
                     log.error("the audit cannot be written", extra={"error": str(error)})
                 self.failure = str(error)
                 raise
+            self.written[kind] += 1
+            if kind == "decision":
+                self.decided[str(facts.get("decision"))] += 1
             if self.failure is not None:
                 log.warning("the audit can be written again")
                 self.failure = None

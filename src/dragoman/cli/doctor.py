@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is wrong with the store, and which kinds of sandbox work on this machine."""
+"""`dragoman doctor`: what is wrong with the store and the audit, and which kinds of sandbox work on this machine."""
 
 from __future__ import annotations
 
@@ -21,26 +21,30 @@ COLOURS = {"yes": "green", "no": "red", "ok": "green", "warning": "yellow", "err
 @click.option("--fix", is_flag=True, help="Repair what can be repaired safely.")
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
-    """Look at the stored sessions, the kinds of sandbox and those that are configured.
+    """Look at the stored sessions, the audit, the kinds of sandbox and those that are configured.
 
-    Every session is read from beginning to end. Exits with 1 if something is wrong with a session or a configured
+    Every session and every record is read. Exits with 1 if something is wrong with a session, the audit or a configured
     sandbox.
     """
+    from dragoman.audit.examine import examine
     from dragoman.sandbox.doctor import examine_kinds, examine_sandboxes
 
     paths, loaded = load_settings()
     store = _store(paths.database, fix)
+    audit = [asdict(finding) for finding in examine(paths.audit_dir, loaded.config.audit)]
     kinds, sandboxes = examine_kinds(), examine_sandboxes(loaded.config)
     if as_json:
         found = {
             "store": store,
+            "audit": audit,
             "kinds": [asdict(kind) for kind in kinds],
             "sandboxes": [asdict(sandbox) for sandbox in sandboxes],
         }
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         rows = [
-            [finding["level"], finding["about"], finding["detail"], finding["advice"]] for finding in store
+            [finding["level"], finding["about"], finding["detail"], finding["advice"]]
+            for finding in (*store, *audit)
         ]
         print_table(["STORE", "ABOUT", "WHAT", "WHAT TO DO"], rows, COLOURS)
         click.echo()
@@ -53,7 +57,7 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
                 for sandbox in sandboxes
             ]
             print_table(["SANDBOX", "KIND", "WORKS", "WHY"], rows, COLOURS)
-    broken = any(finding["level"] == "error" for finding in store) or not all(
+    broken = any(finding["level"] == "error" for finding in (*store, *audit)) or not all(
         sandbox.works for sandbox in sandboxes
     )
     ctx.exit(1 if broken else 0)

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorFigures:
+    """A place where signed heads also go."""
+
+    place: str
+    waiting: int
+    lag: float
+    """Seconds that the oldest line waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFigures:
+    """What this process has recorded so far."""
+
+    records: Mapping[str, int] = field(default_factory=dict)
+    """By kind."""
+    decisions: Mapping[str, int] = field(default_factory=dict)
+    """By what was decided."""
+    failures: int = 0
+    """Records that could not be written."""
+    waiting: int = 0
+    """Acts that wait until they can be recorded."""
+    anchors: Sequence[AnchorFigures] = ()
 
 
 class Audit(Protocol):
@@ -41,6 +67,8 @@ class Audit(Protocol):
     def watch(self, files: Iterable[Path]) -> None:
         """Record changes of these configuration files, those since the last look of any process too."""
 
+    def figures(self) -> AuditFigures: ...
+
 
 class NoAudit:
     """Implements `Audit` where none is kept."""
@@ -68,3 +96,6 @@ class NoAudit:
     def hide(self, values: Iterable[str]) -> None: ...
 
     def watch(self, files: Iterable[Path]) -> None: ...
+
+    def figures(self) -> AuditFigures:
+        return AuditFigures()

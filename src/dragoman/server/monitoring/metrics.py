@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dragoman import __version__
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.ports.audit import AuditFigures
 from dragoman.gateway.requests import REQUESTS
 from dragoman.server.asgi import Response
 from dragoman.server.monitoring import exposition
@@ -110,6 +111,17 @@ METRICS = (
         "Live sessions that wait because their journal cannot be written.",
     ),
     Metric("dragoman_journal_broken", "gauge", (), "Live sessions that go on although they are not saved."),
+    Metric("dragoman_audit_records_total", "counter", ("kind",), "Records of the audit by kind."),
+    Metric(
+        "dragoman_audit_decisions_total",
+        "counter",
+        ("decision",),
+        "Decisions of the rules: allow, deny, ask.",
+    ),
+    Metric("dragoman_audit_failures_total", "counter", (), "Records of the audit that could not be written."),
+    Metric("dragoman_audit_waiting", "gauge", (), "Acts that wait until they can be recorded."),
+    Metric("dragoman_audit_anchor_waiting", "gauge", ("anchor",), "Lines that an anchor has not taken yet."),
+    Metric("dragoman_audit_anchor_lag_seconds", "gauge", ("anchor",), "How long the oldest of them waits."),
     Metric("process_start_time_seconds", "gauge", (), "When this process started, in seconds since 1970."),
     Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
     Metric(
@@ -186,7 +198,12 @@ class Metrics:
         return Response(200, self.page(gateway), exposition.CONTENT_TYPE)
 
     def page(self, gateway: Gateway) -> bytes:
-        looked_at = {**_gateway_samples(gateway), **self.traffic.samples(), **process_samples()}
+        looked_at = {
+            **_gateway_samples(gateway),
+            **_audit_samples(gateway.audit.figures()),
+            **self.traffic.samples(),
+            **process_samples(),
+        }
         return (
             "\n".join(line for metric in METRICS for line in self._lines(metric, looked_at)).encode() + b"\n"
         )
@@ -221,6 +238,19 @@ class _Timed:
 
     def end(self, outcome: str, error: str = "") -> None:
         self._ended(time.monotonic() - self._began, outcome)
+
+
+def _audit_samples(figures: AuditFigures) -> dict[str, list[Sample]]:
+    return {
+        "dragoman_audit_records_total": [({"kind": kind}, n) for kind, n in figures.records.items()],
+        "dragoman_audit_decisions_total": [({"decision": each}, n) for each, n in figures.decisions.items()],
+        "dragoman_audit_failures_total": [({}, figures.failures)],
+        "dragoman_audit_waiting": [({}, figures.waiting)],
+        "dragoman_audit_anchor_waiting": [({"anchor": each.place}, each.waiting) for each in figures.anchors],
+        "dragoman_audit_anchor_lag_seconds": [
+            ({"anchor": each.place}, round(each.lag, 3)) for each in figures.anchors
+        ],
+    }
 
 
 def _gateway_samples(gateway: Gateway) -> dict[str, list[Sample]]:
