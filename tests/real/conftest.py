@@ -12,6 +12,7 @@ import pytest
 
 from real import results
 from real.agents import RealAgent, chosen
+from real.audited import check_audit
 from real.client import RealGateway
 from real.install import installed
 from real.model_server import ModelServer
@@ -99,8 +100,12 @@ Begin = Callable[..., Awaitable[RealGateway]]
 
 @pytest.fixture
 async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Path) -> AsyncIterator[Begin]:
-    """Start an initialized gateway for the agent; it must leave no process, whatever happened in the test."""
+    """Start an initialized gateway for the agent; it must leave no process, whatever happened in the test.
+
+    At the end the audit must have every tool call that was seen.
+    """
     started: list[RealGateway] = []
+    homes: dict[Path, list[RealGateway]] = {}
 
     async def start(
         capabilities: dict[str, Any] | None = None,
@@ -118,6 +123,7 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
         assert isinstance(gateway, RealGateway)
         gateway.program = next(part for part in table["command"] if "node_modules" in part)
         started.append(gateway)
+        homes.setdefault(at, []).append(gateway)
         await gateway.greet(capabilities or {})
         return gateway
 
@@ -131,3 +137,5 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
         print(f"--- stderr of the gateway ---\n{gateway.stderr[-20000:]}")
     if failures:
         raise failures[0]
+    for place, gateways in homes.items():
+        check_audit(place, gateways)
