@@ -16,9 +16,8 @@ import pytest
 from dragoman.audit import anchors, record
 from dragoman.audit import folder as places
 from dragoman.audit.chain import Chain, end_dead_chains
-from dragoman.audit.follow import Follower
 from dragoman.audit.log import AuditLog
-from dragoman.audit.read import Query, latest, query, show
+from dragoman.audit.read import Follower, Query, latest, query, show
 from dragoman.audit.verify import verify
 from dragoman.config.audit_model import AuditConfig
 from dragoman.wire import timestamps

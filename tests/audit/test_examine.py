@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dragoman.audit import examine as examining
 from dragoman.audit.chain import Chain
-from dragoman.audit.examine import Finding, examine
 from dragoman.audit.log import AuditLog
+from dragoman.cli.audit import examine as examining
+from dragoman.cli.audit.examine import Finding, examine
 from dragoman.cli.commands import root
 from dragoman.config.audit_model import AuditConfig
 

@@ -26,7 +26,7 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
     Every session and every record is read. Exits with 1 if something is wrong with a session, the audit or a configured
     sandbox.
     """
-    from dragoman.audit.examine import examine
+    from dragoman.cli.audit.examine import examine
     from dragoman.sandbox.doctor import examine_kinds, examine_sandboxes
 
     paths, loaded = load_settings()

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dragoman.audit.follow import Follower
-from dragoman.audit.read import Query, latest, query, show
+from dragoman.audit.read import Follower, Query, latest, query, show
 from dragoman.audit.table import as_csv, as_ndjson
 from dragoman.cli.audit.show import print_record, print_records
 from dragoman.cli.audit.times import Moment
