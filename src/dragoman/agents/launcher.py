@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,13 @@ import msgspec
 from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
+from dragoman.agents.hooks.passing import Passing, pass_hook, passing_for
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
 from dragoman.agents.process import AgentProcess, BoxedAgent
 from dragoman.agents.program import SpawnError
 from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.config.model import AgentConfig
-from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable
+from dragoman.gateway.ports.agent import AgentHandle, AgentUnavailable, HookHandler
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.rpc.link import LinkHandler
 
@@ -36,13 +37,18 @@ class ProcessLauncher:
         *,
         agents: Mapping[str, AgentConfig] | None = None,
         state: Path | None = None,
+        hooks: Callable[[], Path] | None = None,
     ) -> None:
-        """`agents` may be guests in another agent's session; adapters store the user's choices in `state`."""
+        """`agents` may be guests in another agent's session; adapters store the user's choices in `state`.
+
+        `hooks` makes the folder for the sockets of agents' hooks; without it there are none.
+        """
         self._custody = custody
         self._agents = agents or {}
         self._state = state
         self._max_message_bytes = max_message_bytes
         self._remotes: Remotes | None = None
+        self._hooks = hooks
 
     def identity(self, agent: AgentConfig) -> str | None:
         """The program, and an interpreter's script, with size and time: a new version is another agent.
@@ -56,13 +62,56 @@ class ProcessLauncher:
         return "\n".join([*(_stamp(file) for file in files), *agent.command[1:], agent.kind, __version__])
 
     async def launch(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        box: Box | None = None,
+        hooks: HookHandler | None = None,
     ) -> AgentHandle:
         if agent.kind == "remote":
             return await self._reach(name, agent, handler)
         if agent.kind in ADAPTED:
             return self._launch_adapter(name, agent, handler, cwd, box)
+        passing = (
+            passing_for(agent) if hooks is not None and self._hooks is not None and box is None else None
+        )
+        if passing is not None and hooks is not None:
+            return await self._launch_hooked(name, agent, handler, cwd, passing, hooks)
         return await self._launch_program(name, agent, handler, cwd, box)
+
+    async def _launch_hooked(
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        passing: Passing,
+        hooks: HookHandler,
+    ) -> AgentProcess:
+        """Start an agent that runs our hook before each tool call."""
+        from dragoman.agents.hooks.process import HookedAgent, private_folder
+        from dragoman.agents.hooks.server import HookServer
+
+        assert self._hooks is not None
+        try:
+            server = HookServer(private_folder(self._hooks()), hooks, passing.manner)
+            await server.start()
+        except OSError as error:
+            raise AgentUnavailable(
+                f"The agent {name} cannot be started: there is no socket for its hook ({error})"
+            ) from error
+        try:
+            passed = pass_hook(passing, server.folder, server.address, {**os.environ, **agent.env})
+            told = msgspec.structs.replace(agent, env={**agent.env, **passed.env})
+            running = await self._launch_program(name, told, handler, cwd, None, HookedAgent)
+        except BaseException:
+            server.close()
+            raise
+        assert isinstance(running, HookedAgent)
+        running.use_hooks(server, passed.rewrite)
+        return running
 
     async def _reach(self, name: str, agent: AgentConfig, handler: LinkHandler) -> AgentHandle:
         """Connect to a remote agent; the modules for that are imported on first use."""
@@ -109,7 +158,13 @@ class ProcessLauncher:
         return Native(name, agent, spawn, environ, boxed=box is not None, other=other, state=self._state)
 
     async def _launch_program(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        box: Box | None,
+        process: type[AgentProcess] = AgentProcess,
     ) -> AgentProcess:
         if box is not None:
             return await self._launch_inside(name, agent, handler, cwd, box)
@@ -117,7 +172,7 @@ class ProcessLauncher:
             require(name, agent)
             secrets = await resolve_secrets(agent.secrets, os.environ)
             place = {} if cwd is None else {"PWD": cwd}  # the inherited one is the gateway's own folder
-            return await AgentProcess.spawn(
+            return await process.spawn(
                 agent.command,
                 handler=handler,
                 custody=self._custody,

@@ -56,6 +56,10 @@ class GatewayAudit:
         self._started = started
         self._beginning = asyncio.get_running_loop().call_later(START_TOLD, self._begin)
 
+    @property
+    def ready(self) -> bool:
+        return not self._blocks or (not self._waiting and self._log.failure is None)
+
     def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
         self._begin()
         if self._waiting:  # what waits is written first

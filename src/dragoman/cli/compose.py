@@ -109,7 +109,11 @@ async def gateway(
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
-            custody, config.limits.max_message_bytes, agents=config.agents, state=paths.state_dir
+            custody,
+            config.limits.max_message_bytes,
+            agents=config.agents,
+            state=paths.state_dir,
+            hooks=functools.partial(_hooks_folder, paths),
         ),
         cache=FileCapabilityCache(paths.cache_dir / "capabilities"),
         services=WorkspaceServices(custody),
@@ -155,6 +159,13 @@ def _custody_records(paths: Paths) -> Path | None:
             error,
         )
         return None
+
+
+def _hooks_folder(paths: Paths) -> Path:
+    try:
+        return paths.ensure(paths.runtime_dir / "hooks")
+    except ConfigError as error:
+        raise OSError(str(error)) from error
 
 
 def _followers_folder(paths: Paths) -> Path:

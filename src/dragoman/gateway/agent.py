@@ -20,9 +20,10 @@ from dragoman.gateway.rewriting import reserved
 from dragoman.gateway.rewriting.rewrite import one_session, session_of, without_session
 from dragoman.gateway.rewriting.updates import UPDATE, UpdateHead, holds_update, read_head
 from dragoman.gateway.runtime import Runtime
+from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.questions.question import CANCEL_ANSWER, ELICITATION
 from dragoman.log import redact_prompt
-from dragoman.rpc.request import Reply, Request
+from dragoman.rpc.request import OnReply, Reply, Request
 from dragoman.wire import limits, message
 from dragoman.wire.errors import (
     Malformed,
@@ -189,6 +190,22 @@ class AgentConnection(AgentLink):
             return None
         call = decode_object(request.params).get("requestId")
         return next((session for session in self.sessions.values() if session.prompted(call)), None)
+
+    def hook_called(self, session_id: str, params: bytes, answered: OnReply) -> Callable[[], None]:
+        """Decide about a tool call that a hook tells before it runs; implements `HookHandler`."""
+        question = HookQuestion(self.peer, params, answered)
+        session = self.sessions.get(session_id)
+        if session is None:
+            question.fail(
+                internal(f"There is no session {session_id[:MAX_LOGGED_ID]} whose rules could be asked")
+            )
+        else:
+            self._translate(question)
+            try:
+                session.agent_request(question)
+            except (RpcError, Malformed) as error:
+                question.fail(error if isinstance(error, RpcError) else error.as_error())
+        return question.cancel
 
     def peer_notification(self, method: str, params: bytes) -> None:
         if reserved.is_reserved(method):

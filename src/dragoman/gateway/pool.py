@@ -223,7 +223,7 @@ class Pool:
             limit = gateway.config.limits.start_timeout
 
             def launch(handler: LinkHandler) -> Awaitable[AgentHandle]:
-                return gateway.launcher.launch(name, config, handler, cwd, box)
+                return gateway.launcher.launch(name, config, handler, cwd, box, agent)
 
             result = await self._observed_start(name, agent.start(launch, sent, client.info, limit))
             gateway.remember_capabilities(config, sent, result, box)

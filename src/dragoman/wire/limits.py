@@ -60,6 +60,9 @@ SEEN_TOOL_CALLS = 256
 OPEN_QUESTIONS = 500
 """Questions of a session that wait for an answer, each sent to every client: an agent that asks thousands a second."""
 
+HOOK_CALLS = 500
+"""Hooks of one agent process that wait for a decision, each a connection: an agent that starts calls without end."""
+
 ALLOWED_CALLS = 64
 """Allowed tool calls of a turn of which the facts are stored, for the files and commands that follow from them."""
 

@@ -231,7 +231,13 @@ class SimulatedLauncher:
         return None
 
     async def launch(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: object = None
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        box: object = None,
+        hooks: object = None,
     ) -> AgentLink:
         loop = self._process.world.loop
         for _ in range(loop.delay()):

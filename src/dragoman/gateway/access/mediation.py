@@ -9,11 +9,10 @@ An agent is known by its kind, or by its program: users give agents names of the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from dragoman.config.model import AgentConfig
+from dragoman.gateway.ports.agent import program_names
 from dragoman.wire.errors import FORBIDDEN, RpcError
 
 NONE, ASKING, FULL = "none", "asking", "full"
@@ -58,8 +57,6 @@ BY_PROGRAM = {
     "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
 }
 UNKNOWN = Mediation(NONE, "it was not tested whether it asks")
-_PACKAGES = {"qwen-code": "qwen"}
-"""Names of folders of programs whose file says nothing, such as `cli.js`."""
 
 
 def mediation_of(agent: AgentConfig) -> Mediation:
@@ -69,7 +66,7 @@ def mediation_of(agent: AgentConfig) -> Mediation:
         return found
     if agent.kind != "acp":
         return UNKNOWN
-    return next((BY_PROGRAM[name] for name in _names(agent.command) if name in BY_PROGRAM), UNKNOWN)
+    return next((BY_PROGRAM[name] for name in program_names(agent.command) if name in BY_PROGRAM), UNKNOWN)
 
 
 def check_level(required: str | None, name: str, agent: AgentConfig, mode: object = None) -> None:
@@ -90,12 +87,3 @@ def check_level(required: str | None, name: str, agent: AgentConfig, mode: objec
         "or lower policy.require. `dragoman agents list` shows the levels.",
         {"reason": "policy", "rule": "policy.require", "level": level, "required": required},
     )
-
-
-def _names(command: Sequence[str]) -> list[str]:
-    """Names by which a program may be known; its second word too, since the first may be an interpreter."""
-    found: list[str] = []
-    for word in command[:2]:
-        path = PurePath(word)
-        found += [path.stem, *(_PACKAGES.get(part, part) for part in path.parts[-3:-1])]
-    return found

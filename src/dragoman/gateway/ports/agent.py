@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.config.model import AgentConfig
 from dragoman.rpc.link import Link, LinkHandler
-from dragoman.rpc.request import Request
+from dragoman.rpc.request import OnReply, Request
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
@@ -50,6 +52,16 @@ class AgentHandle(Link, Protocol):
         """End the agent with its whole process tree: first by request, then by force, within a bounded time."""
 
 
+class HookHandler(Protocol):
+    """What decides about tool calls that an agent's hooks tell before they run."""
+
+    def hook_called(self, session_id: str, params: bytes, answered: OnReply) -> Callable[[], None]:
+        """Decide about the call of a permission question with these params; returns what cancels it.
+
+        `session_id` is the agent's; `answered` is called with the answer to the question.
+        """
+
+
 class AgentUnavailable(Exception):
     """The agent cannot be started; the message says what to do about it."""
 
@@ -61,9 +73,31 @@ class Launcher(Protocol):
         """The key of the capability cache: changes with the agent's program or arguments; None if unknown."""
 
     async def launch(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None = None
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        box: Box | None = None,
+        hooks: HookHandler | None = None,
     ) -> AgentHandle:
-        """Start an agent, inside `box` if given; raises `AgentUnavailable`."""
+        """Start an agent, inside `box` if given; raises `AgentUnavailable`.
+
+        With `hooks`, an agent that can be made to is started so that it tells every tool call before it runs.
+        """
+
+
+_PACKAGES = {"qwen-code": "qwen"}
+"""Names of folders of programs whose file says nothing, such as `cli.js`."""
+
+
+def program_names(command: Sequence[str]) -> list[str]:
+    """Names by which a program may be known; its second word too, since the first may be an interpreter."""
+    found: list[str] = []
+    for word in command[:2]:
+        path = PurePath(word)
+        found += [path.stem, *(_PACKAGES.get(part, part) for part in path.parts[-3:-1])]
+    return found
 
 
 class CapabilityCache(Protocol):

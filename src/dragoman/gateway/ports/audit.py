@@ -39,6 +39,10 @@ class Audit(Protocol):
     content: bool
     """Whether texts of prompts, and what tools were given and returned, are recorded too."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether records can be written, as far as known."""
+
     def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
         """Record what happens next; whether it may: the record is as safe as a journal event. Else `wait`.
 
@@ -75,6 +79,7 @@ class NoAudit:
 
     folder: Path | None = None
     content = False
+    ready = True
 
     def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
         return True

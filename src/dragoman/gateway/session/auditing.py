@@ -62,6 +62,7 @@ def see_tool(session: Audited, tool: JsonObject) -> None:
 
 def tool_ended(session: Audited, tool: JsonObject) -> None:
     """A tool call ended, or was closed with its turn; one that reached no rules is marked, here or by `unmediated`."""
+    session.tools.record_late(tool.get("toolCallId"))
     facts: dict[str, Any] = {"status": tool.get("status")}
     told = session.tools.slipped_by(tool) and session.policy.watches_calls()
     if not told and not session.tools.is_mediated(tool.get("toolCallId")):

@@ -25,6 +25,8 @@ class OpenTools:
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._mediated: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """Calls that reached the rules before they ran."""
+        self._undecided: BoundedDict[Callable[[], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """By call: records that no rule was about it, unless the agent asks."""
         self.seen = SeenCalls()
         self.allowed = AllowedCalls()
 
@@ -36,6 +38,20 @@ class OpenTools:
         """The agent asked about this call, or told of it, before it ran."""
         if isinstance(tool_id, str):
             self._mediated[tool_id] = None
+            self._undecided.pop(tool_id, None)
+
+    def decide_late(self, tool_id: object, record: Callable[[], None]) -> None:
+        """`record` what was decided about a call when it has ended, unless it is decided otherwise before."""
+        if isinstance(tool_id, str):
+            self._undecided[tool_id] = record
+        if tool_id not in self._undecided:  # its id cannot be stored
+            record()
+
+    def record_late(self, tool_id: object) -> None:
+        """The call has ended."""
+        record = self._undecided.pop(tool_id, None) if isinstance(tool_id, str) else None
+        if record is not None:
+            record()
 
     def slipped_by(self, tool: JsonObject) -> bool:
         """Whether this update completes a call that never reached the rules."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate
+from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.policy.remembering import Remembering, add_later
 from dragoman.gateway.session.policy.verdict import (
     DEFAULT,
@@ -80,6 +82,9 @@ class SessionPolicy:
         default = (verdict.decision, verdict.rule) == ("allow", DEFAULT)
         option = choose_option("allow", options)
         outcome: JsonObject = {"outcome": "selected", "optionId": option}
+        if isinstance(request, HookQuestion) and self._was_allowed(verdict, known):
+            request.reply(encode({"outcome": outcome}))
+            return True
         if verdict.decision == "ask" and unasked == "rules":
             outcome = {"outcome": "cancelled"}
         elif self._session.cancelling or not default or option is None:
@@ -96,9 +101,22 @@ class SessionPolicy:
 
         if verdict.decision == "ask":
             reply()  # the agent asks, and that is recorded
+        elif isinstance(request, HookQuestion) and self._session.gateway.audit.ready:
+            self._record_late(verdict, known.get("toolCallId"))
+            reply()
         else:
             self.carry_out(verdict, known, outcome, reply, refuse, journaled=False)
         return True
+
+    def _was_allowed(self, verdict: Verdict, tool: JsonObject) -> bool:
+        """Whether a call that a hook tells of was allowed when the agent asked about it: Qwen Code asks first."""
+        allowed, call = self._session.tools.allowed, tool.get("toolCallId")
+        return verdict.decision != "deny" and allowed.covers(verdict.act, call, by_hook=False)
+
+    def _record_late(self, verdict: Verdict, call: object) -> None:
+        """Record that no rule is about a call when it has ended, unless the agent asks: then that is the decision."""
+        session = self._session
+        session.tools.decide_late(call, partial(auditing.asked, session, verdict, self.rules, call))
 
     def serve(self, request: Request, go_on: Callable[[], None]) -> None:
         """Call `go_on` if an agent's `fs/*` or `terminal/create` is allowed; raises if it is denied."""

@@ -8,6 +8,7 @@ from typing import Protocol
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
 from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
 from dragoman.gateway.session.policy.gate import OwnQuestion
+from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.policy.verdict import Verdict, choose_option, is_choice, named_by_kind
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.rpc.request import Request
@@ -55,6 +56,12 @@ def answer_by_rule(
     rules: Rules, allowed: AllowedCalls, request: Request, tool: JsonObject, options: object, verdict: Verdict
 ) -> bool:
     """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
+    call, by_hook = tool.get("toolCallId"), isinstance(request, HookQuestion)
+    if verdict.decision != "deny" and not by_hook and allowed.covers(verdict.act, call, by_hook=True):
+        once = choose_option("allow", options)
+        if once is not None:  # decided when the hook told of it
+            request.reply(encode({"outcome": {"outcome": "selected", "optionId": once}}))
+            return True
     if verdict.decision == "ask":
         return False
     option = choose_option(verdict.decision, options)
@@ -64,7 +71,7 @@ def answer_by_rule(
 
     def reply() -> None:
         if verdict.decision == "allow":
-            allowed.add(verdict.act)
+            allowed.add(verdict.act, call, by_hook=by_hook)
         request.reply(encode(_told(outcome, verdict.reason)))
 
     rules.carry_out(verdict, tool, outcome, reply, lambda reason: request.reply(_denial(options, reason)))

@@ -15,6 +15,7 @@ from dragoman.gateway.ids import new_question_id
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta, read_object
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Observed
+from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.gateway.session.states import Life, QuestionEvent, QuestionState
@@ -132,6 +133,11 @@ class Question:
         if self.offer is None or not reply.ok:
             return reply
         return Reply(result=self.offer.for_agent(reply.result))
+
+    @property
+    def by_hook(self) -> bool:
+        """Whether a hook told of the call; otherwise the agent asks."""
+        return isinstance(self.request, HookQuestion)
 
     @property
     def call(self) -> object:

@@ -390,7 +390,7 @@ class Questions:
         asked = decode_object(question.params)
         if is_allowing(outcome, asked.get("options")):
             act = self._session.policy.verdict(as_object(asked.get("toolCall"))).act
-            self._session.tools.allowed.add(act)
+            self._session.tools.allowed.add(act, question.call, by_hook=question.by_hook)
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""

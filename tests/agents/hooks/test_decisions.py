@@ -1,0 +1,128 @@
+"""A tool call that a hook tells is decided by the same rules as any other, once, before it runs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.audit.read import Query, query
+from support.clients.sample_answers import CANCELLED
+from support.gateway_process import GatewayProcess, Start
+from support.store.journal_reader import records
+
+SCRIPTED = Path(__file__).parents[2] / "support" / "agents" / "hooked_agent.py"
+RULES = [
+    {"name": "no secrets", "decision": "deny", "paths": ["**/secret.txt"], "reason": "Ask for it."},
+    {"name": "see c", "decision": "ask", "paths": ["**/c.txt"]},
+    {"name": "git", "decision": "allow", "command": [["git", "status"]]},
+]
+
+
+def read(path: object, id: str = "call-1") -> dict[str, Any]:
+    return {"id": id, "tool": "read_file", "kind": "read", "input": {"file_path": str(path)}}
+
+
+def run(line: str) -> dict[str, Any]:
+    return {"id": "call-1", "tool": "run_shell_command", "kind": "execute", "input": {"command": line}}
+
+
+class Hooked:
+    """A session of the agent, and the questions that the client was asked."""
+
+    def __init__(self, gateway: GatewayProcess, session: str, home: Path) -> None:
+        self.gateway, self.session, self.home = gateway, session, home
+        self.questions: list[Any] = []
+        self.answer = "allow_once"
+        gateway.on("session/request_permission", self._asked)
+
+    def _asked(self, params: Any) -> Any:
+        self.questions.append(params)
+        ids = [option["optionId"] for option in params["options"] if option["kind"] == self.answer]
+        return {"outcome": {"outcome": "selected", "optionId": ids[0]}} if ids else CANCELLED
+
+    async def calls(self, *calls: dict[str, Any], ask: str | None = None) -> list[Any]:
+        turn = await self.gateway.prompt(self.session, json.dumps({"calls": calls, "ask": ask}))
+        assert "unmediated" not in str(turn.updates)
+        found: list[Any] = json.loads("".join(turn.texts))
+        return found
+
+    def decisions(self) -> list[tuple[str, str]]:
+        """Those in the audit."""
+        found = query(self.home / "audit", Query(session=self.session))
+        return [(each["by"], each["decision"]) for each in found if each["kind"] == "decision"]
+
+
+@pytest.fixture
+async def hooked(dragoman: Start, workspace: Path, tmp_path: Path, home: Path) -> Hooked:
+    folder = tmp_path / "qwen"  # by which it is known
+    folder.mkdir()
+    (folder / "agent.py").write_text(SCRIPTED.read_text())
+    agent = {"kind": "acp", "command": [sys.executable, str(folder / "agent.py")]}
+    gateway = await dragoman("acp", "qwen", agents={"qwen": agent}, policy={"rules": RULES})
+    await gateway.initialize()
+    return Hooked(gateway, await gateway.new_session(workspace), home)
+
+
+async def test_a_call_that_no_rule_is_about_goes_on(hooked: Hooked, workspace: Path) -> None:
+    assert await hooked.calls(read(workspace / "a.txt")) == [{"code": 0, "out": "", "err": ""}]
+    assert not hooked.questions
+    assert hooked.decisions() == [("default", "allow")]
+
+
+async def test_a_denied_call_does_not_run_and_the_agent_is_told_why(hooked: Hooked, workspace: Path) -> None:
+    (came,) = await hooked.calls(read(workspace / "secret.txt"))
+    assert came == {"code": 2, "out": "", "err": "Not allowed: Ask for it.\n"}
+    decided = [
+        (record["by"], record["decision"]) for record in records(hooked.home, hooked.session, "decision")
+    ]
+    assert decided == [("no secrets", "deny")] == hooked.decisions()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("allow_once", 0), ("reject_once", 2)])
+async def test_a_rule_that_asks_makes_the_hook_wait_for_a_person(
+    hooked: Hooked, workspace: Path, answer: str, code: int
+) -> None:
+    hooked.answer = answer
+    (came,) = await hooked.calls(read(workspace / "c.txt"))
+    assert came["code"] == code and len(hooked.questions) == 1
+    assert hooked.decisions() == [("see c", "ask")]
+
+
+async def test_a_call_that_the_agent_asks_about_first_is_decided_once(
+    hooked: Hooked, workspace: Path
+) -> None:
+    (came,) = await hooked.calls(run("make test"), ask="before")
+    assert came["answer"] == "yes" and came["code"] == 0
+    assert len(hooked.questions) == 1
+    assert hooked.decisions() == [("default", "ask")]
+
+
+async def test_a_call_that_the_agent_asks_about_afterwards_is_decided_once(
+    hooked: Hooked, workspace: Path
+) -> None:
+    (came,) = await hooked.calls(read(workspace / "c.txt"), ask="after")
+    assert came["answer"] == "yes" and len(hooked.questions) == 1
+    assert hooked.decisions() == [("see c", "ask")]
+
+
+async def test_an_allowing_rule_answers_hook_and_question_with_one_decision(hooked: Hooked) -> None:
+    (came,) = await hooked.calls(run("git status"), ask="after")
+    assert came["answer"] == "yes" and not hooked.questions
+    assert hooked.decisions() == [("git", "allow")]
+
+
+async def test_a_question_of_the_agent_stays_where_no_rule_is_about_a_call(hooked: Hooked) -> None:
+    hooked.answer = "reject_once"
+    (came,) = await hooked.calls(run("make test"), ask="after")
+    assert (came["code"], came["answer"]) == (0, "no") and len(hooked.questions) == 1
+    assert hooked.decisions() == [("default", "ask")]
+
+
+async def test_another_input_under_the_same_id_is_asked_about_again(hooked: Hooked, workspace: Path) -> None:
+    await hooked.calls(read(workspace / "c.txt"))
+    await hooked.calls(run("make test"), ask="before")
+    assert len(hooked.questions) == 2
