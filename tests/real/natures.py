@@ -24,6 +24,9 @@ USUAL: dict[str, object] = {
 
 OBSERVED: dict[tuple[str, str, str], object] = {
     ("claude", "2.1.325", "mediation"): "full",
+    ("claude-agent-acp", "0.99.1", "mediation"): "full",
+    ("opencode", "1.18.33", "mediation"): "full",
+    ("qwen", "0.24.4", "mediation"): "full",
     ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from real.agents import RealAgent
-from real.client import chosen, said
+from real.client import STARTING, chosen, said
 from real.conftest import Begin
 from real.install import installed
 from real.model_server import ModelServer
@@ -86,3 +87,31 @@ async def test_rules_hold_in_the_mode_of_claude_that_never_asks(
     await gateway.prompt(session, "run: touch other.txt")
     assert not (workspace / "other.txt").exists()
     assert [record["by"] for record in records(home, session, "decision")] == ["no other"]
+
+
+ASKS_NOTHING = {"qwen": "yolo", "claude-agent-acp": "bypassPermissions", "opencode": None}
+"""By agent with hooks: its mode that never asks; OpenCode has settings instead."""
+
+
+async def test_rules_hold_for_an_agent_with_hooks_where_it_never_asks(
+    begin: Begin, real: RealAgent, model: ModelServer, agent_home: Path, workspace: Path, home: Path
+) -> None:
+    if real.name not in ASKS_NOTHING:
+        pytest.skip("it has no hooks of ours")
+    table = real.table(installed(real.name), agent_home, model.url)
+    own = {"permission": {"bash": "allow", "edit": "allow"}}  # which our hook is added to
+    env = {**table["env"], "IS_SANDBOX": "1", "OPENCODE_CONFIG_CONTENT": json.dumps(own)}
+    gateway = await begin(policy={"rules": [*RULES, *SECRETS], "require": "full"}, env=env)
+    session = await gateway.open_session(workspace)
+    if (mode := ASKS_NOTHING[real.name]) is not None:
+        await gateway.request("session/set_mode", {"sessionId": session, "modeId": mode}, STARTING)
+    turn = await gateway.prompt(session, "run: touch third.txt")
+    assert (workspace / "third.txt").exists(), "it does not ask"
+    assert "unmediated" not in str(turn.updates)
+    await gateway.prompt(session, "run: touch other.txt")
+    assert not (workspace / "other.txt").exists()
+    (workspace / "secret.txt").write_text("the cat is grey\n")
+    turn = await gateway.prompt(session, f"read: {workspace}/secret.txt")
+    assert "grey" not in said(turn.updates) and "Ask for it." in said(turn.updates)
+    decided = [record["by"] for record in records(home, session, "decision")]
+    assert decided == ["no other", "secrets"]

@@ -12,7 +12,8 @@ import msgspec
 from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
-from dragoman.agents.hooks.passing import Passing, pass_hook, passing_for
+from dragoman.agents.hooks.passed import Passing
+from dragoman.agents.hooks.passing import pass_hook, passing_for
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
 from dragoman.agents.process import AgentProcess, BoxedAgent
 from dragoman.agents.program import SpawnError

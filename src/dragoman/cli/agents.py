@@ -72,7 +72,7 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
     known = KNOWN.get(name)
     agent = with_command(agent)
     program = locate(agent.command, agent.env.get("PATH"))
-    mediation = mediation_of(agent)
+    mediation = mediation_of(agent, boxed=agent.sandbox is not None)
     return {
         "name": name,
         "title": known.title if known else name,

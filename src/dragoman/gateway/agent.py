@@ -195,6 +195,10 @@ class AgentConnection(AgentLink):
         """Decide about a tool call that a hook tells before it runs; implements `HookHandler`."""
         question = HookQuestion(self.peer, params, answered)
         session = self.sessions.get(session_id)
+        if (
+            session is None and len(self.sessions) == 1
+        ):  # a subagent's, or one that the adapter calls otherwise
+            (session,) = self.sessions.values()
         if session is None:
             question.fail(
                 internal(f"There is no session {session_id[:MAX_LOGGED_ID]} whose rules could be asked")

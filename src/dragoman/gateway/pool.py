@@ -213,7 +213,7 @@ class Pool:
         if gateway.closing:  # nothing would end it
             raise internal("Dragoman is shutting down", "shutdown")
         config = gateway.agent_config(name)
-        check_level(gateway.config.policy.require, name, config)
+        check_level(gateway.config.policy.require, name, config, boxed=box is not None)
         sent = self.capabilities_sent(client, name, box)
         agent = AgentConnection(gateway, name, config, client, shared=shared, box=box, cwd=cwd)
         agent.on_end = self.forget

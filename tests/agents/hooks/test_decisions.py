@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.audit.read import Query, query
 from support.clients.sample_answers import CANCELLED
-from support.gateway_process import GatewayProcess, Start
+from support.gateway_process import GatewayProcess, Start, Table
 from support.store.journal_reader import records
 
 SCRIPTED = Path(__file__).parents[2] / "support" / "agents" / "hooked_agent.py"
@@ -28,6 +28,14 @@ def read(path: object, id: str = "call-1") -> dict[str, Any]:
 
 def run(line: str) -> dict[str, Any]:
     return {"id": "call-1", "tool": "run_shell_command", "kind": "execute", "input": {"command": line}}
+
+
+def known_agent(folder: Path) -> Table:
+    """The scripted agent in a folder by whose name it is taken for Qwen Code."""
+    file = folder / "qwen" / "agent.py"
+    file.parent.mkdir()
+    file.write_text(SCRIPTED.read_text())
+    return {"kind": "acp", "command": [sys.executable, str(file)]}
 
 
 class Hooked:
@@ -58,11 +66,8 @@ class Hooked:
 
 @pytest.fixture
 async def hooked(dragoman: Start, workspace: Path, tmp_path: Path, home: Path) -> Hooked:
-    folder = tmp_path / "qwen"  # by which it is known
-    folder.mkdir()
-    (folder / "agent.py").write_text(SCRIPTED.read_text())
-    agent = {"kind": "acp", "command": [sys.executable, str(folder / "agent.py")]}
-    gateway = await dragoman("acp", "qwen", agents={"qwen": agent}, policy={"rules": RULES})
+    agents = {"qwen": known_agent(tmp_path)}
+    gateway = await dragoman("acp", "qwen", agents=agents, policy={"rules": RULES})
     await gateway.initialize()
     return Hooked(gateway, await gateway.new_session(workspace), home)
 
@@ -126,3 +131,18 @@ async def test_another_input_under_the_same_id_is_asked_about_again(hooked: Hook
     await hooked.calls(read(workspace / "c.txt"))
     await hooked.calls(run("make test"), ask="before")
     assert len(hooked.questions) == 2
+
+
+async def test_an_agent_whose_hooks_are_off_is_told_of_and_stopped_where_all_must_be_seen(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    gateway = await dragoman(
+        "acp", "qwen", agents={"qwen": known_agent(tmp_path)}, policy={"require": "full"}
+    )
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    script = {"calls": [read(workspace / "a.txt"), read(workspace / "b.txt", "call-2")], "hooks": "off"}
+    turn = await gateway.prompt(session, json.dumps(script))
+    assert str(turn.updates).count("'unmediated': True") == 2
+    assert str(turn.updates).count("its hooks may be switched off") == 1
+    assert turn.stop_reason == "cancelled"

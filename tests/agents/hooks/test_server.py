@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from dragoman.agents.hooks.call import Manner
-from dragoman.agents.hooks.passing import HERE, VARIABLE, shell_line
+from dragoman.agents.hooks.passed import HERE, shell_line
+from dragoman.agents.hooks.passing import VARIABLE
 from dragoman.agents.hooks.server import HookServer
 from dragoman.rpc.request import OnReply, Reply
 from dragoman.wire import limits

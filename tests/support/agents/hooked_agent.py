@@ -1,8 +1,8 @@
 """A scripted ACP agent that runs the hook which its settings name before each tool call, as Qwen Code does.
 
 A prompt is JSON: `{"calls": [{"id", "tool", "input"}], "ask": "before" | "after"}`. All calls run at once; with `ask`
-the agent also asks about each itself, before the hook or after it. What came of each is told as one line of JSON.
-Standard library only.
+the agent also asks about each itself, before the hook or after it. What came of each is told as one line of JSON. With
+`"hooks": "off"` it runs them without hooks, then waits to be cancelled. Standard library only.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Agent:
         self._answers: dict[int, Any] = {}
         self._arrived = threading.Condition()
         self._asked = 0
+        self._cancelled = threading.Event()
 
     def send(self, **message: Any) -> None:
         with self._lock:
@@ -42,13 +43,22 @@ class Agent:
                     self._arrived.notify_all()
             elif message["method"] == "session/prompt":
                 threading.Thread(target=self.prompt, args=(message,), daemon=True).start()
+            elif message["method"] == "session/cancel":
+                self._cancelled.set()
             elif "id" in message:
                 results = {"initialize": {"protocolVersion": 1, "agentCapabilities": {}}}
                 results["session/new"] = {"sessionId": "s1"}
                 self.send(id=message["id"], result=results.get(message["method"], {}))
 
     def prompt(self, message: Any) -> None:
+        self._cancelled.clear()
         script = json.loads(message["params"]["prompt"][0]["text"])
+        if script.get("hooks") == "off":
+            for call in script["calls"]:
+                self.update(sessionUpdate="tool_call_update", toolCallId=call["id"], status="completed")
+            self._cancelled.wait(30)
+            self.send(id=message["id"], result={"stopReason": "cancelled"})
+            return
         with ThreadPoolExecutor(max(len(script["calls"]), 1)) as pool:
             came = list(pool.map(lambda call: self.call(call, script.get("ask")), script["calls"]))
         content = {"type": "text", "text": json.dumps(came)}

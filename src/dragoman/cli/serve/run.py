@@ -149,7 +149,7 @@ def describe_agents(config: Config) -> list[dict[str, object]]:
             "default": name == config.default_agent,
             "installed": installed,
             "sandbox": agent.sandbox,
-            "mediation": mediation_of(agent).shown(),
+            "mediation": mediation_of(agent, boxed=agent.sandbox is not None).shown(),
         }
         if agent.kind == "builtin":
             row |= _builtin_offer(agent)

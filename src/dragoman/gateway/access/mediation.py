@@ -56,29 +56,39 @@ BY_PROGRAM = {
     "gemini": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
     "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
 }
+HOOKED = {
+    "opencode": Mediation(FULL, "a plugin of ours is called before each call"),
+    "qwen": Mediation(FULL, "its `PreToolUse` hook is called before each call, in every mode"),
+    "claude-agent-acp": Mediation(FULL, "a hook of Claude Code is called before each call, in every mode"),
+}
+"""Agents that are started with our hook, which is not done in a sandbox: there, the tables above hold."""
 UNKNOWN = Mediation(NONE, "it was not tested whether it asks")
 
 
-def mediation_of(agent: AgentConfig) -> Mediation:
-    """The mediation of an agent; see `docs/reference/compatibility.md`."""
+def mediation_of(agent: AgentConfig, *, boxed: bool = False) -> Mediation:
+    """The mediation of an agent, also in a sandbox; see `docs/reference/compatibility.md`."""
     found = BY_KIND.get(agent.kind)
     if found is not None:
         return found
     if agent.kind != "acp":
         return UNKNOWN
-    return next((BY_PROGRAM[name] for name in program_names(agent.command) if name in BY_PROGRAM), UNKNOWN)
+    known = BY_PROGRAM if boxed else BY_PROGRAM | HOOKED
+    return next((known[name] for name in program_names(agent.command) if name in known), UNKNOWN)
 
 
-def check_level(required: str | None, name: str, agent: AgentConfig, mode: object = None) -> None:
+def check_level(
+    required: str | None, name: str, agent: AgentConfig, mode: object = None, *, boxed: bool = False
+) -> None:
     """Raise if an agent, or its mode, is below `policy.require`."""
     if required is None:
         return
-    mediation = mediation_of(agent)
+    mediation = mediation_of(agent, boxed=boxed)
     level = mediation.in_mode(mode)
     if ORDER.index(level) >= ORDER.index(required):
         return
     in_mode = mode in mediation.never_asks
-    what = f"The mode {mode!r} of the agent {name}" if in_mode else f"The agent {name}"
+    where = " in a sandbox" if boxed and mediation_of(agent).level != mediation.level else ""
+    what = f"The mode {mode!r} of the agent {name}" if in_mode else f"The agent {name}{where}"
     why = "it never asks" if in_mode else mediation.why
     step = "switch to another mode" if in_mode else "use another agent"
     raise RpcError(

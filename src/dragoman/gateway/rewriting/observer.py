@@ -31,6 +31,7 @@ class Observer:
             if session.tools.slipped_by(update) and session.policy.watches_calls():
                 update.update(with_own_meta(update, unmediated=True))
                 auditing.unmediated(session, update)
+                session.policy.slipped(update.get("title"))
                 changed = True
             if quirks.tells_terminal(update.get("_meta")) and not self._terminals_in_meta():
                 changed = session.updates.corrections.terminal_text(update) or changed

@@ -27,6 +27,7 @@ class OpenTools:
         """Calls that reached the rules before they ran."""
         self._undecided: BoundedDict[Callable[[], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """By call: records that no rule was about it, unless the agent asks."""
+        self._slipped = False
         self.seen = SeenCalls()
         self.allowed = AllowedCalls()
 
@@ -60,6 +61,11 @@ class OpenTools:
     def is_mediated(self, tool_id: object) -> bool:
         """Whether a call reached the rules; True for one without a usable id, about which nothing is known."""
         return not isinstance(tool_id, str) or tool_id in self._mediated
+
+    def first_slip(self) -> bool:
+        """Whether this is the first call of the turn that never reached the rules and is told of."""
+        first, self._slipped = not self._slipped, True
+        return first
 
     def see(self, tool: JsonObject) -> tuple[Change, ...]:
         """Track a `tool_call`, a `tool_call_update` or the tool call of a permission question; tells what is new."""
@@ -114,6 +120,7 @@ class OpenTools:
         self._since.clear()
         self._told.clear()
         self._mediated.clear()
+        self._slipped = False
         self.seen.clear()
         self.allowed.clear()
         return closing

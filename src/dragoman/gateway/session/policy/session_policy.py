@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.access.mediation import NONE, check_level, mediation_of
+from dragoman.gateway.access.mediation import FULL, NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate
@@ -219,8 +219,23 @@ class SessionPolicy:
         session = self._session
         if session.follows or session.turn is None:  # without a turn it is the agent's replay of its history
             return False
-        level = mediation_of(session.agent_config).in_mode(session.options.current().get(MODE))
-        return level != NONE
+        mediation = mediation_of(session.agent_config, boxed=self._boxed)
+        return mediation.in_mode(session.options.current().get(MODE)) != NONE
+
+    def slipped(self, title: object) -> None:
+        """Tell, once in a turn, that an agent which tells of every call did not; with `policy.require` end the turn."""
+        session = self._session
+        mediation = mediation_of(session.agent_config, boxed=self._boxed)
+        if mediation.in_mode(session.options.current().get(MODE)) != FULL or not session.tools.first_slip():
+            return
+        required = session.gateway.config.policy.require == FULL
+        session.notice(
+            f"{title or 'A tool call'} ran before the rules saw it, though the agent {session.agent_name} should tell "
+            f"of every call: its hooks may be switched off in its own settings."
+            f"{' The turn is ended, since policy.require is full.' if required else ''}"
+        )
+        if required:
+            session.cancel()
 
     def mediation(self) -> dict[str, str]:
         """How much of what the agent does in its present mode reaches the rules, and why."""
@@ -230,7 +245,13 @@ class SessionPolicy:
         """Raise if the agent, in this mode or in the present one, is below `policy.require`."""
         session = self._session
         present = mode if mode is not None else session.options.current().get(MODE)
-        check_level(session.gateway.config.policy.require, session.agent_name, session.agent_config, present)
+        required, agent = session.gateway.config.policy.require, session.agent_config
+        check_level(required, session.agent_name, agent, present, boxed=self._boxed)
+
+    @property
+    def _boxed(self) -> bool:
+        agent = self._session.agent
+        return agent is not None and agent.box is not None
 
     def switch_verdict(self, mode: str) -> Verdict:
         """What the rules say about a switch to a mode."""
