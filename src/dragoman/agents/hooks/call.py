@@ -67,7 +67,6 @@ def read_call(
         raise BadCall("The input of the call is not an object")
     tool = {
         "toolCallId": call_id,
-        "status": "pending",
         "title": name,
         "rawInput": given,
         **describe(name, given),

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dragoman.agents.hooks.server import HookServer
-from dragoman.agents.process import AgentProcess
+from dragoman.agents.process import LEAVE_PATIENCE, AgentProcess
 
 
 class HookedAgent(AgentProcess):
@@ -25,6 +25,11 @@ class HookedAgent(AgentProcess):
 
     def send(self, message: bytes) -> None:
         super().send(message if self._rewrite is None else self._rewrite(message))
+
+    async def stop(self, patience: float = LEAVE_PATIENCE) -> None:
+        await super().stop(patience)
+        if self._hooks is not None:
+            await asyncio.shield(self._hooks)
 
     async def _close_with(self, server: HookServer) -> None:
         try:

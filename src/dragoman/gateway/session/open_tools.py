@@ -116,6 +116,8 @@ class OpenTools:
         ]
         for update in closing:
             tell(update)
+        for tool_id in list(self._undecided):
+            self.record_late(tool_id)  # an agent need not tell of a call that its hook told of
         self._open.clear()
         self._since.clear()
         self._told.clear()
