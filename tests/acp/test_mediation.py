@@ -23,10 +23,10 @@ SCRIPTED_CODEX = Path(__file__).parents[1] / "support" / "agents" / "scripted_co
     ("command", "level"),
     [
         (["gemini", "--acp"], "asking"),
-        (["/opt/bin/opencode", "acp"], "asking"),
+        (["/opt/bin/opencode", "acp"], "full"),
         (["node", "/x/node_modules/@google/gemini-cli/bundle/gemini.js"], "asking"),
         (["node", "/x/node_modules/@agentclientprotocol/codex-acp/dist/index.js"], "asking"),
-        (["node", "/x/node_modules/@qwen-code/qwen-code/cli.js"], "asking"),
+        (["node", "/x/node_modules/@qwen-code/qwen-code/cli.js"], "full"),
         (["mine", "--acp"], "none"),
         ([], "none"),
     ],
@@ -41,8 +41,16 @@ def test_known_agents_that_were_not_tested_have_no_level() -> None:
         for name, known in KNOWN.items()
     }
     full = [name for name, mediation in levels.items() if mediation.level == "full"]
-    assert full == ["builtin", "claude"]
+    assert full == ["builtin", "claude", "claude-acp", "opencode", "qwen"]
     assert levels["goose"].level == "none" and all(mediation.why for mediation in levels.values())
+
+
+def test_an_agent_with_hooks_has_none_in_a_sandbox() -> None:
+    qwen = AgentConfig(command=["qwen", "--acp"])
+    check_level("full", "q", qwen, "yolo")
+    with pytest.raises(RpcError) as refused:
+        check_level("full", "q", qwen, boxed=True)
+    assert "The agent q in a sandbox" in refused.value.message
 
 
 def test_a_mode_that_never_asks_is_below_every_level() -> None:

@@ -29,9 +29,7 @@ def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, 
     assert lines[1].split() == ["builtin", "builtin", "yes", "full", "(built", "in)"], (
         "a long path leaves no room"
     )
-    assert lines[2].split() == ["qwen", "acp", "yes", "asking", "qwen", "--acp"], (
-        "what can be used comes first"
-    )
+    assert lines[2].split() == ["qwen", "acp", "yes", "full", "qwen", "--acp"], "what can be used comes first"
     (gemini,) = [line for line in lines if line.startswith("gemini ")]
     assert gemini.split() == [
         "gemini",

@@ -37,7 +37,8 @@ MEDIATION = """\
 How much of what an agent does reaches [the rules](../explanation/policy.md) before it happens: *full* is every tool
 call, *asking* what the agent asks about, *none* nothing for sure. Agents that are not in this table are *none*: they
 were not tested. The built-in agent is *full*. `policy.require` refuses what is below it. That a deny on reading a
-file holds is tested for those that are *full*."""
+file holds is tested for those that are *full*, and that a denied command does not run in the mode that never asks.
+Agents that are *full* by a hook are started without it in a sandbox, and have another level there."""
 
 
 def page(seen: results.Seen) -> str:
@@ -54,8 +55,8 @@ def page(seen: results.Seen) -> str:
         "",
         MEDIATION,
         "",
-        "| Agent | Level | Why | Modes without any |",
-        "|---|---|---|---|",
+        "| Agent | Level | Why | Modes without any | In a sandbox |",
+        "|---|---|---|---|---|",
     ]
     lines += [_mediation(agent) for agent in AGENTS]
     lines += ["", "## What still differs", "", "| Agent | | |", "|---|---|---|"]
@@ -68,9 +69,11 @@ def page(seen: results.Seen) -> str:
 
 
 def _mediation(agent: RealAgent) -> str:
-    found = mediation_of(AgentConfig(kind=agent.kind, command=[agent.name]))  # type: ignore[arg-type]
+    config = AgentConfig(kind=agent.kind, command=[agent.name])  # type: ignore[arg-type]
+    found, boxed = mediation_of(config), mediation_of(config, boxed=True)
     modes = ", ".join(f"`{mode}`" for mode in sorted(found.never_asks))
-    return f"| {agent.name} {agent.version} | {found.level} | {found.why} | {modes} |"
+    inside = "the same" if boxed == found else f"{boxed.level}: {boxed.why}"
+    return f"| {agent.name} {agent.version} | {found.level} | {found.why} | {modes} | {inside} |"
 
 
 def _plain(what: object) -> str:

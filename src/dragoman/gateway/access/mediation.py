@@ -53,7 +53,11 @@ BY_PROGRAM = {
         frozenset({"agent", "full-access", "agent-full-access"}),
     ),
     "opencode": Mediation(ASKING, "it asks about what its own `permission` settings name, by default little"),
-    "gemini": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
+    "gemini": Mediation(
+        ASKING,
+        "it does not ask about reads, and does not run its `BeforeTool` hooks when it speaks ACP",
+        frozenset({"yolo"}),
+    ),
     "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
 }
 HOOKED = {
