@@ -9,12 +9,8 @@ for stderr. With 2, agents do not run the call. Whatever goes wrong here, the co
 import os
 import sys
 
-try:
-    from _socket import (
-        AF_UNIX,
-        SOCK_STREAM,
-        socket,
-    )  # half the start of `socket`, which has more than is needed
+try:  # half the start of `socket`, which has more than is needed
+    from _socket import AF_UNIX, SOCK_STREAM, socket
 except ImportError:
     from socket import AF_UNIX, SOCK_STREAM, socket  # type: ignore[assignment]
 
@@ -28,12 +24,9 @@ def main() -> int:
         call = sys.stdin.buffer.read()
         code, text = ask(address, call)
     except KeyError:
-        code, text = (
-            DENIED,
-            "Dragoman's hook was started without DRAGOMAN_HOOK, so the rules cannot be asked.",
-        )
+        code, text = DENIED, "Dragoman's rules cannot be asked: DRAGOMAN_HOOK is not set."
     except BaseException as error:  # noqa: BLE001 - an agent takes any other exit code for consent
-        code, text = DENIED, f"Dragoman's rules cannot be asked ({error or type(error).__name__})."
+        code, text = DENIED, f"Dragoman's rules cannot be asked ({str(error) or type(error).__name__})."
     stream = sys.stdout if code == 0 else sys.stderr
     if text:
         stream.write(text if code == 0 else f"{text}\n")
