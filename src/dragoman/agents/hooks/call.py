@@ -17,7 +17,6 @@ OPTIONS: list[JsonObject] = [
     {"optionId": "allow", "name": "Allow", "kind": "allow_once"},
     {"optionId": "reject", "name": "Reject", "kind": "reject_once"},
 ]
-ASK = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,10 @@ class Manner:
     """How one agent's hooks are answered."""
 
     says_ask: bool = False
-    """A hook may answer `ask`, and the agent then asks people itself; otherwise the hook waits for their answer."""
+    """The hook answers in JSON, as Claude Code's do, and may answer `ask`: then the agent asks people itself.
+
+    Otherwise the hook waits for their answer.
+    """
     patience: float | None = None
     """Seconds after which the agent would go on without an answer, less a margin; None if it waits."""
     describe: Callable[[str, JsonObject], JsonObject] = lambda name, given: {}
@@ -46,6 +48,14 @@ class Decision:
     @classmethod
     def deny(cls, reason: str | None) -> Self:
         return cls(2, f"Not allowed: {reason}" if reason else "Not allowed by the rules, or by a person.")
+
+    @classmethod
+    def said(cls, decision: str, reason: str | None = None) -> Self:
+        """In JSON."""
+        told = {"hookEventName": "PreToolUse", "permissionDecision": decision}
+        if reason is not None:
+            told["permissionDecisionReason"] = reason
+        return cls(0, json.dumps({"hookSpecificOutput": told}))
 
     def encode(self) -> bytes:
         return f"{self.code}\n{self.text}".encode()
@@ -77,14 +87,19 @@ def read_call(
     return session, msgspec.json.encode(question)
 
 
-def read_answer(reply: Reply) -> Decision:
+def read_answer(reply: Reply, *, says_ask: bool) -> Decision:
     if not reply.ok:
-        return Decision.deny(reply.as_error().message)
+        return _denied(reply.as_error().message, says_ask=says_ask)
     answer = decode_object(reply.result)
     own, outcome = own_meta(answer), as_object(answer.get("outcome"))
     if own.get("decision") == "ask":
-        return Decision(0, json.dumps(ASK))
+        return Decision.said("ask")
     if outcome.get("outcome") == "selected" and outcome.get("optionId") == "allow":
         return Decision(0)
     reason = own.get("reason")
-    return Decision.deny(reason if isinstance(reason, str) else None)
+    return _denied(reason if isinstance(reason, str) else None, says_ask=says_ask)
+
+
+def _denied(reason: str | None, *, says_ask: bool) -> Decision:
+    denied = Decision.deny(reason)
+    return Decision.said("deny", denied.text) if says_ask else denied

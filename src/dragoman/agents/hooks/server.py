@@ -116,7 +116,7 @@ class HookServer:
                 (answer, gone), timeout=self._manner.patience, return_when=asyncio.FIRST_COMPLETED
             )
             if answer.done():
-                return read_answer(answer.result())
+                return read_answer(answer.result(), says_ask=self._manner.says_ask)
             if gone.done():
                 return None
             return Decision.deny(
