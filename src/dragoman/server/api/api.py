@@ -115,7 +115,7 @@ class Api:
 
 
 def _mediation(agent: AgentConfig) -> MediationView:
-    found = mediation_of(agent)
+    found = mediation_of(agent, boxed=agent.sandbox is not None)
     return MediationView(found.level, found.why, sorted(found.never_asks))
 
 

@@ -239,7 +239,9 @@ class SessionPolicy:
 
     def mediation(self) -> dict[str, str]:
         """How much of what the agent does in its present mode reaches the rules, and why."""
-        return mediation_of(self._session.agent_config).shown(self._session.options.current().get(MODE))
+        return mediation_of(self._session.agent_config, boxed=self._boxed).shown(
+            self._session.options.current().get(MODE)
+        )
 
     def check_level(self, mode: str | None = None) -> None:
         """Raise if the agent, in this mode or in the present one, is below `policy.require`."""
