@@ -1,10 +1,11 @@
-"""What the audit costs: `python -m bench.audit [RECORDS]`. Appending, checking, finding a session, replaying rules.
+"""What the audit costs: `python -m bench.audit [RECORDS] [--write-docs]`. Appending, checking, finding, replaying rules.
 
 A folder with a million records is made by appending them, so that the rate of appending is that of a real folder.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import statistics
 import subprocess
@@ -12,11 +13,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from bench.contenders import Arena, dragoman_command
+from bench.documentation import machine, revision, write_section
 from bench.policy import LINES, rules
+from bench.rows.flood import SMALL, calibrated_count, timed_flood
 from dragoman.audit.log import AuditLog
 from dragoman.audit.read import Query, query
 from dragoman.audit.verify import verify
@@ -30,6 +35,8 @@ from dragoman.policy.rules import make_rules
 RECORDS = 1_000_000
 SESSIONS = 2_000
 ACTS = 100_000
+ROUNDS = 9
+"""Floods of each, alternately."""
 HIDDEN = [f"secret-value-{number}" for number in range(20)]
 """Values that are searched for in every record."""
 
@@ -83,32 +90,70 @@ def command(folder: Path, *words: str) -> float:
     return timed(lambda: subprocess.run(line, env=env, check=True, stdout=subprocess.DEVNULL))[0]
 
 
-def main(count: int) -> None:
+def path(arena: Arena) -> dict[str, float]:
+    """Updates per second of 120 bytes with and without an audit, alternately, the median of each."""
+    rates: dict[str, list[float]] = {"with": [], "without": []}
+    with ExitStack() as stack:
+        talks = {}
+        for name in rates:
+            home = arena.home(name=f"audit-{name}")
+            if name == "without":
+                with (home / "config.toml").open("a") as file:
+                    file.write("[audit]\nenabled = false\n")
+            talk = stack.enter_context(arena.start(dragoman_command("bench"), home=home))
+            talk.initialize()
+            talks[name] = (talk, [talk.new_session(arena.workspace)])
+        count = calibrated_count(arena, "with", *talks["with"], SMALL)
+        for _ in range(arena.rounds):
+            for name, (talk, sessions) in talks.items():
+                rates[name].append(timed_flood(arena, name, talk, sessions, count, SMALL))
+    return {name: statistics.median(found) for name, found in rates.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__)
+    parser.add_argument("records", nargs="?", type=int, default=RECORDS)
+    parser.add_argument("--write-docs", action="store_true", help="put the table on the page")
+    options = parser.parse_args()
+    lines = ["| | measured | at most, at least |", "|---|---:|---:|", *table(options.records)]
+    with Arena(0.8, ROUNDS) as arena:
+        rates = path(arena)
+    ratio = rates["with"] / rates["without"]
+    lines.append(f"| 120-byte updates with an audit, against none, alternately | {ratio:.3f} × | 0.95 × |")
+    text = "\n".join(lines)
+    print(text)
+    if options.write_docs:
+        write_section("audit", f"{revision()}, {machine()}.\n\n{text}")
+
+
+def table(count: int) -> list[str]:
     workspace = str(Path(__file__).parent.parent.resolve())
     with tempfile.TemporaryDirectory(prefix="bench-audit-") as home:
         folder = Path(home, "audit")
         log = AuditLog(folder, AuditConfig(), HIDDEN)
-        seconds, taken = timed(lambda: append(log, count, workspace))
-        taken.sort()
+        appending, taken = timed(lambda: append(log, count, workspace))
         log.close()
+        taken.sort()
         size = sum(path.stat().st_size for path in folder.rglob("*.ndjson")) / count
-        print(f"{count:,} records of {size:.0f} bytes, {SESSIONS:,} sessions")
-        print(
-            f"append     p50 {statistics.median(taken) / 1000:.1f} µs, p99 {taken[count * 99 // 100] / 1000:.1f} µs"
-        )
-        print(f"           {count / seconds:,.0f} records/s")
-        seconds, report = timed(lambda: verify(folder))
-        print(f"verify     {seconds:.1f} s, consistent: {report.consistent}")
+        checking, report = timed(lambda: verify(folder))
+        assert report.consistent
         one = Query(session=f"dgm_{7:024d}")
-        seconds, found = timed(lambda: list(query(folder, one)))
-        print(f"query      {seconds * 1000:.0f} ms for the {len(found)} records of one session")
+        finding, found = timed(lambda: list(query(folder, one)))
         shell = command(Path(home), "query", "--session", one.session or "", "--json")
-        print(f"           {shell * 1000:.0f} ms as a command")
         policy = Policy(user=make_rules(rules()[:50], "user", "bench"), protected=("/nowhere/dragoman",))
         acts = islice(query(folder, Query(kind="decision")), ACTS)
-        seconds, replayed = timed(lambda: replay(policy, acts))
-        print(f"replay     {seconds:.1f} s for {replayed.acts:,} acts")
+        replaying, replayed = timed(lambda: replay(policy, acts))
+    p50, p99 = statistics.median(taken) / 1000, taken[count * 99 // 100] / 1000
+    return [
+        f"| one record of {size:.0f} bytes, {len(HIDDEN)} secrets looked for, p50 | {p50:.1f} µs | 60 µs |",
+        f"| the same, p99 | {p99:.1f} µs | |",
+        f"| records a second | {count / appending:,.0f} | 20,000 |",
+        f"| `verify` of {count:,} records | {checking:.1f} s | 30 s |",
+        f"| `query` of a session's {len(found)} records among {count:,} | {finding * 1000:.0f} ms | 200 ms |",
+        f"| the same as a command, with its start | {shell * 1000:.0f} ms | |",
+        f"| `policy replay` over {replayed.acts:,} acts | {replaying:.1f} s | 10 s |",
+    ]
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1].replace(",", "")) if len(sys.argv) > 1 else RECORDS)
+    main()
