@@ -83,9 +83,10 @@ class Counts:
         of, done = sum(segment.size for segment in found), 0
         for segment in found:
             done += segment.size
-            if asked.since and segment.changed < asked.since:
+            if asked.since and segment.ends < asked.since:
                 break
-            yield Step(done, of, self._of(segment, asked))
+            if not asked.until or segment.begins < asked.until:
+                yield Step(done, of, self._of(segment, asked))
         yield Step(of, of)
 
     def _of(self, segment: Segment, asked: Query) -> dict[str, Tally]:

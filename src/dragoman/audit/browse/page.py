@@ -66,16 +66,16 @@ def read_page(
     deadline = monotonic() + patience
     looked_at = False
     for segment in segments(folder):
-        if kept.full and segment.changed < kept.oldest.at:
+        if kept.full and segment.ends < kept.oldest.at:
             kept.more = True  # this segment, and every later one, ended before the records that were found
             break
-        if before is not None and _begins(segment) > before.at:
+        if (before and segment.begins > before.at) or (asked.until and segment.begins >= asked.until):
             continue
-        if asked.since and segment.changed < asked.since:
+        if asked.since and segment.ends < asked.since:
             break
-        whole = before is None or segment.changed < before.at  # else the next search would begin here again
+        whole = before is None or segment.ends < before.at  # else the next search would begin here again
         if looked_at and whole and monotonic() > deadline:
-            return kept.page_down_to(segment.changed)
+            return kept.page_down_to(segment.ends)
         _search(segment, asked, kept)
         looked_at = True
     return kept.page()
@@ -143,12 +143,3 @@ def _search(segment: Segment, asked: Query, kept: _Latest) -> None:
 
 def _place(found: dict[str, Any]) -> Place:
     return Place(found["at"], str(found["id"]).partition(":")[0], found["n"])
-
-
-def _begins(segment: Segment) -> str:
-    """Time of its first record; empty if it has none."""
-    try:
-        with segment.path.open("rb") as file:
-            return record.read_head(file.readline()).at
-    except (FileNotFoundError, record.Broken):
-        return ""

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from dragoman.audit import folder as places
+from dragoman.audit import record
 from dragoman.audit.read import Query
-from dragoman.wire.timestamps import timestamp
 
-COARSE = 1000
-"""Milliseconds by which the time of a file may be behind that of its last record."""
+MOST_KNOWN = 10_000
+"""Segments whose times are remembered."""
+NEVER = "9999-12-31T23:59:59.999Z"
+"""After every time."""
 RAREST_FIRST = ("call", "session", "by", "tool", "decision", "kind", "agent")
 
 
@@ -23,20 +26,38 @@ class Segment:
     path: Path
     chain: str
     size: int
-    changed: str
-    """A time after which it was not written to."""
+    begins: str
+    """Time of its first record."""
+    ends: str
 
 
 def segments(folder: Path) -> list[Segment]:
-    """Those of all chains, the last changed first."""
+    """Those of all chains, the one with the latest record first."""
     found: list[Segment] = []
     for chain in places.chains(folder):
         for path in places.segments(chain):
             with suppress(FileNotFoundError):  # pruned meanwhile
-                about = path.stat()
-                changed = timestamp(about.st_mtime_ns // 1_000_000 + COARSE)
-                found.append(Segment(path, chain.name, about.st_size, changed))
-    return sorted(found, key=lambda each: (each.changed, each.chain, each.path.name), reverse=True)
+                size = path.stat().st_size
+                if size:
+                    found.append(Segment(path, chain.name, size, _begins(path), _ends(path, size)))
+    return sorted(found, key=lambda each: (each.ends, each.chain, each.path.name), reverse=True)
+
+
+@lru_cache(MOST_KNOWN)
+def _begins(path: Path) -> str:
+    """Time of the first record; empty if it cannot be read."""
+    with suppress(record.Broken), path.open("rb") as file:
+        return record.read_head(file.readline()).at
+    return ""
+
+
+@lru_cache(MOST_KNOWN)
+def _ends(path: Path, size: int) -> str:
+    """Time of the last record of a file that has this size; a later one, if it cannot be read."""
+    with suppress(record.Broken):
+        if (end := places.end_of_file(path)) is not None:
+            return end.at
+    return NEVER
 
 
 def candidates(segment: Segment, asked: Query) -> Iterator[bytes]:

@@ -126,18 +126,19 @@ function text(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
+const MOMENT = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
+
 /** "18 Nov, 03:31:02", in this browser's place. */
 export function moment(stamp: string): string {
   const at = new Date(stamp);
-  if (Number.isNaN(at.getTime())) return stamp;
-  return at.toLocaleString([], {
-    day: "numeric",
-    month: "short",
-    hour: "2-digit",
-    minute: "2-digit",
-    second: "2-digit",
-    hourCycle: "h23",
-  });
+  return Number.isNaN(at.getTime()) ? stamp : MOMENT.format(at);
 }
 
 /** With the year and the zone, for what is proved. */
