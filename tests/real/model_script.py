@@ -1,6 +1,7 @@
 """What the scripted model answers: decided by the last line that the user wrote, whichever API asked.
 
 run: CMD        calls the agent's shell tool, then reports what the tool said
+do: CMD         the same, without a wish to leave the agent's own sandbox
 read: PATH      calls the agent's tool that reads files, or its shell if it has none, then reports what the tool said
 write: PATH     calls the agent's tool that writes files, then reports what the tool said
 slow            text, a tick at a time, until the test says that it is enough
@@ -83,8 +84,8 @@ def reply_to(asked: Asked, enough: asyncio.Event) -> Reply | Failure:
         return [_text("The tool ", "said: ", " ".join(asked.results[-1].split())[:200])]
     if found := re.search(r"\bfail: (\d+)", line):
         return Failure(int(found[1]))
-    if found := re.search(r"\b(run|write|read): (.+)", line):
-        call = {"run": _shell, "write": _write, "read": _read}[found[1]](asked, found[2])
+    if found := re.search(r"\b(run|do|write|read): (.+)", line):
+        call = {"run": _shell, "do": _plain_shell, "write": _write, "read": _read}[found[1]](asked, found[2])
         return [_text("Let me ", "do that."), call]
     if re.search(r"\bslow\b", line):
         return [Said("text", _ticks(enough))]
@@ -116,6 +117,11 @@ def _shell(asked: Asked, command: str) -> Call:
     escalation = {"sandbox_permissions": "require_escalated", "justification": "May this run?"}
     about = {"description": "Run a command", "is_background": False}
     return _call(asked, SHELL_TOOLS, {"command": command, "cmd": command, **about, **escalation}, "")
+
+
+def _plain_shell(asked: Asked, command: str) -> Call:
+    about = {"description": "Run a command", "is_background": False}
+    return _call(asked, SHELL_TOOLS, {"command": command, "cmd": command, **about}, "")
 
 
 def _read(asked: Asked, path: str) -> Call:

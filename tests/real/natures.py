@@ -19,6 +19,7 @@ USUAL: dict[str, object] = {
     "processes of two sessions that share an agent": 1,
     "a change of model is tested": True,
     "mediation": "asking",
+    "rules see reads": True,
 }
 """Behaviour, and what most agents do."""
 
@@ -27,6 +28,7 @@ OBSERVED: dict[tuple[str, str, str], object] = {
     ("claude-agent-acp", "0.99.1", "mediation"): "full",
     ("opencode", "1.18.33", "mediation"): "full",
     ("qwen", "0.24.4", "mediation"): "full",
+    ("gemini", "0.61.0", "rules see reads"): False,
     ("codex-acp", "2.6.0", "stop reason after a rejection"): "cancelled",
     # Within the minute of session/new its session/load fails; after it, load works.
     ("gemini", "0.61.0", "ways back after a kill"): {"seed", "load"},

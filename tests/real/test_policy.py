@@ -50,7 +50,7 @@ SECRETS = [{"name": "secrets", "decision": "deny", "paths": ["**/secret.txt"], "
 async def test_a_rule_on_reading_holds_for_an_agent_that_never_asks_about_reads(
     begin: Begin, real: RealAgent, workspace: Path, home: Path
 ) -> None:
-    if real.does("mediation") != "full":
+    if not real.does("rules see reads"):
         pytest.skip("only what it asks reaches the rules")
     (workspace / "secret.txt").write_text("the cat is grey\n")
     (workspace / "plain.txt").write_text("the dog is brown\n")
@@ -89,7 +89,13 @@ async def test_rules_hold_in_the_mode_of_claude_that_never_asks(
     assert [record["by"] for record in records(home, session, "decision")] == ["no other"]
 
 
-ASKS_NOTHING = {"qwen": "yolo", "claude-agent-acp": "bypassPermissions", "opencode": None}
+ASKS_NOTHING = {
+    "codex": "full-access",
+    "codex-acp": "agent-full-access",
+    "qwen": "yolo",
+    "claude-agent-acp": "bypassPermissions",
+    "opencode": None,
+}
 """By agent with hooks: its mode that never asks; OpenCode has settings instead."""
 
 
@@ -101,14 +107,15 @@ async def test_rules_hold_for_an_agent_with_hooks_where_it_never_asks(
     table = real.table(installed(real.name), agent_home, model.url)
     own = {"permission": {"bash": "allow", "edit": "allow"}}  # which our hook is added to
     env = {**table["env"], "IS_SANDBOX": "1", "OPENCODE_CONFIG_CONTENT": json.dumps(own)}
-    gateway = await begin(policy={"rules": [*RULES, *SECRETS], "require": "full"}, env=env)
+    policy = {"rules": [*RULES, *SECRETS], "require": real.does("mediation")}
+    gateway = await begin(policy=policy, env=env)
     session = await gateway.open_session(workspace)
     if (mode := ASKS_NOTHING[real.name]) is not None:
         await gateway.request("session/set_mode", {"sessionId": session, "modeId": mode}, STARTING)
-    turn = await gateway.prompt(session, "run: touch third.txt")
+    turn = await gateway.prompt(session, "do: touch third.txt")
     assert (workspace / "third.txt").exists(), "it does not ask"
     assert "unmediated" not in str(turn.updates)
-    await gateway.prompt(session, "run: touch other.txt")
+    await gateway.prompt(session, "do: touch other.txt")
     assert not (workspace / "other.txt").exists()
     (workspace / "secret.txt").write_text("the cat is grey\n")
     turn = await gateway.prompt(session, f"read: {workspace}/secret.txt")

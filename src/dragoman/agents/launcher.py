@@ -12,7 +12,6 @@ import msgspec
 from dragoman import __version__
 from dragoman.agents.custody import Custody
 from dragoman.agents.environment import agent_environment
-from dragoman.agents.hooks.passed import Passing
 from dragoman.agents.hooks.passing import pass_hook, passing_for
 from dragoman.agents.known import ADAPTED, AgentError, NotInstalled, locate, require
 from dragoman.agents.process import AgentProcess, BoxedAgent
@@ -74,13 +73,8 @@ class ProcessLauncher:
         if agent.kind == "remote":
             return await self._reach(name, agent, handler)
         if agent.kind in ADAPTED:
-            return self._launch_adapter(name, agent, handler, cwd, box)
-        passing = (
-            passing_for(agent) if hooks is not None and self._hooks is not None and box is None else None
-        )
-        if passing is not None and hooks is not None:
-            return await self._launch_hooked(name, agent, handler, cwd, passing, hooks)
-        return await self._launch_program(name, agent, handler, cwd, box)
+            return self._launch_adapter(name, agent, handler, cwd, box, hooks)
+        return await self._launch_hooked(name, agent, handler, cwd, box, hooks)
 
     async def _launch_hooked(
         self,
@@ -88,14 +82,16 @@ class ProcessLauncher:
         agent: AgentConfig,
         handler: LinkHandler,
         cwd: str | None,
-        passing: Passing,
-        hooks: HookHandler,
+        box: Box | None,
+        hooks: HookHandler | None,
     ) -> AgentProcess:
-        """Start an agent that runs our hook before each tool call."""
+        """Start an agent so that it runs our hook before each tool call, where that is known how and `hooks` answers."""
+        passing = passing_for(agent) if box is None else None
+        if passing is None or hooks is None or self._hooks is None:
+            return await self._launch_program(name, agent, handler, cwd, box)
         from dragoman.agents.hooks.process import HookedAgent, private_folder
         from dragoman.agents.hooks.server import HookServer
 
-        assert self._hooks is not None
         try:
             server = HookServer(private_folder(self._hooks()), hooks, passing.manner)
             await server.start()
@@ -105,7 +101,8 @@ class ProcessLauncher:
             ) from error
         try:
             passed = pass_hook(passing, server.folder, server.address, {**os.environ, **agent.env})
-            told = msgspec.structs.replace(agent, env={**agent.env, **passed.env})
+            command = [*agent.command, *passed.arguments]
+            told = msgspec.structs.replace(agent, command=command, env={**agent.env, **passed.env})
             running = await self._launch_program(name, told, handler, cwd, None, HookedAgent)
         except BaseException:
             server.close()
@@ -123,7 +120,13 @@ class ProcessLauncher:
         return await self._remotes.launch(name, agent, handler)
 
     def _launch_adapter(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box | None
+        self,
+        name: str,
+        agent: AgentConfig,
+        handler: LinkHandler,
+        cwd: str | None,
+        box: Box | None,
+        hooks: HookHandler | None,
     ) -> AgentHandle:
         """Begin an adapter for an agent with its own protocol; a session that needs its program starts it."""
         from dragoman.agents.native.registry import begin
@@ -133,7 +136,7 @@ class ProcessLauncher:
                 require(name, agent)
             except NotInstalled as error:
                 raise AgentUnavailable(_sentence(str(error))) from error
-        return begin(self._native(name, agent, cwd, box, self._guest(agent, box)), handler)
+        return begin(self._native(name, agent, cwd, box, self._guest(agent, box), hooks), handler)
 
     def _guest(self, host: AgentConfig, box: Box | None) -> Native | None:
         """The other agent with its own protocol, if installed; None in a box, where that is not known."""
@@ -147,13 +150,19 @@ class ProcessLauncher:
         return None
 
     def _native(
-        self, name: str, agent: AgentConfig, cwd: str | None, box: Box | None, other: Native | None
+        self,
+        name: str,
+        agent: AgentConfig,
+        cwd: str | None,
+        box: Box | None,
+        other: Native | None,
+        hooks: HookHandler | None = None,
     ) -> Native:
         from dragoman.agents.native.registry import Native
 
         async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AgentProcess:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
-            return await self._launch_program(name, told, lines, folder if box is None else cwd, box)
+            return await self._launch_hooked(name, told, lines, folder if box is None else cwd, box, hooks)
 
         environ = agent_environment(os.environ, agent.env)
         return Native(name, agent, spawn, environ, boxed=box is not None, other=other, state=self._state)

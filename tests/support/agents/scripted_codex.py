@@ -428,6 +428,7 @@ def main() -> None:
     flags.add_argument("--x-no-server", action="store_true", help="so old that it has no app-server")
     flags.add_argument("--x-no-threads", action="store_true", help="so old that it has no threads")
     flags.add_argument("--x-mute", action="store_true", help="says nothing, ever")
+    flags.add_argument("-c", action="append", help="settings, which it does without")
     flags.add_argument("command", choices=["app-server"])
     given = flags.parse_args()
     if given.x_bad_config:

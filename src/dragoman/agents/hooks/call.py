@@ -19,6 +19,9 @@ OPTIONS: list[JsonObject] = [
 ]
 
 
+Describe = Callable[[str, JsonObject, str], JsonObject]
+
+
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How one agent's hooks are answered."""
@@ -30,8 +33,8 @@ class Manner:
     """
     patience: float | None = None
     """Seconds after which the agent would go on without an answer, less a margin; None if it waits."""
-    describe: Callable[[str, JsonObject], JsonObject] = lambda name, given: {}
-    """Members of the ACP tool call, by the tool's name and its input."""
+    describe: Describe = lambda name, given, folder: {}
+    """Members of the ACP tool call, by the tool's name, its input and the folder that the hook runs in."""
 
 
 class BadCall(Exception):
@@ -61,9 +64,7 @@ class Decision:
         return f"{self.code}\n{self.text}".encode()
 
 
-def read_call(
-    raw: bytes, describe: Callable[[str, JsonObject], JsonObject], *, says_ask: bool
-) -> tuple[str, bytes]:
+def read_call(raw: bytes, describe: Describe, *, says_ask: bool) -> tuple[str, bytes]:
     """The agent's session id, and the params of the question; raises `BadCall`."""
     try:
         call = decode_object(raw)
@@ -79,7 +80,7 @@ def read_call(
         "toolCallId": call_id,
         "title": name,
         "rawInput": given,
-        **describe(name, given),
+        **describe(name, given, str(call.get("cwd") or "")),
         "_meta": {"dragoman": {"toolName": name}},
     }
     unasked = {"dragoman": {"unasked": "rules" if says_ask else True}}

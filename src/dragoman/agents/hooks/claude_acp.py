@@ -54,7 +54,7 @@ def _with_plugin(path: str, message: bytes) -> bytes:
     return msgspec.json.encode({**request, "params": {**params, "_meta": {**meta, "claudeCode": claude}}})
 
 
-def _describe(name: str, given: JsonObject) -> JsonObject:
+def _describe(name: str, given: JsonObject, folder: str) -> JsonObject:
     from dragoman.agents.claude.tools import describe
 
     return describe(name, given)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.agents.hooks.call import Manner
+from dragoman.agents.hooks.call import Describe, Manner
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.wire.json_types import JsonObject, as_object
 
@@ -22,6 +22,8 @@ class Passed:
     """What makes one agent process run the hook."""
 
     env: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    """Added to its command."""
     rewrite: Callable[[bytes], bytes] | None = None
     """Changes messages to the agent."""
 
@@ -34,10 +36,11 @@ class Passing:
 
 
 def shell_line() -> str:
-    """The command that runs the hook program; denies also if it cannot be started, or is killed."""
+    """The command that runs the hook program, for any shell; denies also if it cannot be started, or is killed."""
     program = shlex.join([sys.executable, "-I", "-S", str(HERE / "program.py")])
     failed = "Not allowed: the program that asks the rules failed."
-    return f"{program} || {{ [ $? = 2 ] || echo {shlex.quote(failed)} >&2; exit 2; }}"
+    line = f'{program} || {{ [ $? = 2 ] || echo "{failed}" >&2; exit 2; }}'
+    return shlex.join(["/bin/sh", "-c", line])
 
 
 def read_settings(text: str, where: str) -> JsonObject:
@@ -50,6 +53,6 @@ def read_settings(text: str, where: str) -> JsonObject:
     return as_object(found)
 
 
-def by_name(kinds: Mapping[str, str]) -> Callable[[str, JsonObject], JsonObject]:
+def by_name(kinds: Mapping[str, str]) -> Describe:
     """Describes tool calls by a table of their kinds."""
-    return lambda name, given: {"kind": kinds[name]} if name in kinds else {}
+    return lambda name, given, folder: {"kind": kinds[name]} if name in kinds else {}

@@ -7,9 +7,10 @@ folder of the agent process.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from dragoman.agents.hooks import claude_acp, opencode, qwen
+from dragoman.agents.hooks import claude_acp, codex, opencode, qwen
 from dragoman.agents.hooks.passed import Passed, Passing
 from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import program_names
@@ -18,6 +19,7 @@ VARIABLE = "DRAGOMAN_HOOK"
 """Has the address of the socket, and the secret, in the environment of the agent."""
 BY_PROGRAM: dict[str, Passing] = {
     "claude-agent-acp": claude_acp.PASSING,
+    "codex-acp": codex.ADAPTER,
     "opencode": opencode.PASSING,
     "qwen": qwen.PASSING,
 }
@@ -26,10 +28,10 @@ BY_PROGRAM: dict[str, Passing] = {
 def passing_for(agent: AgentConfig) -> Passing | None:
     """How the hook is passed to this agent; None if that is not known."""
     if agent.kind != "acp":
-        return None
+        return codex.NATIVE if agent.kind == "codex" else None
     return next((BY_PROGRAM[name] for name in program_names(agent.command) if name in BY_PROGRAM), None)
 
 
 def pass_hook(passing: Passing, folder: Path, address: str, env: Mapping[str, str]) -> Passed:
     given = passing.give(folder, env)
-    return Passed({**given.env, VARIABLE: address}, given.rewrite)
+    return replace(given, env={**given.env, VARIABLE: address})

@@ -60,7 +60,10 @@ BY_PROGRAM = {
     ),
     "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
 }
+_TYPED = "its hook is called before each call, in every mode, but not for text typed into a running command"
+HOOKED_KINDS = {"codex": Mediation(ASKING, _TYPED)}
 HOOKED = {
+    "codex-acp": Mediation(ASKING, _TYPED),
     "opencode": Mediation(FULL, "a plugin of ours is called before each call"),
     "qwen": Mediation(FULL, "its `PreToolUse` hook is called before each call, in every mode"),
     "claude-agent-acp": Mediation(FULL, "a hook of Claude Code is called before each call, in every mode"),
@@ -71,7 +74,7 @@ UNKNOWN = Mediation(NONE, "it was not tested whether it asks")
 
 def mediation_of(agent: AgentConfig, *, boxed: bool = False) -> Mediation:
     """The mediation of an agent, also in a sandbox; see `docs/reference/compatibility.md`."""
-    found = BY_KIND.get(agent.kind)
+    found = (BY_KIND if boxed else BY_KIND | HOOKED_KINDS).get(agent.kind)
     if found is not None:
         return found
     if agent.kind != "acp":
