@@ -107,8 +107,8 @@ async def test_rules_hold_for_an_agent_with_hooks_where_it_never_asks(
     table = real.table(installed(real.name), agent_home, model.url)
     own = {"permission": {"bash": "allow", "edit": "allow"}}  # which our hook is added to
     env = {**table["env"], "IS_SANDBOX": "1", "OPENCODE_CONFIG_CONTENT": json.dumps(own)}
-    policy = {"rules": [*RULES, *SECRETS], "require": real.does("mediation")}
-    gateway = await begin(policy=policy, env=env)
+    required = {"require": "full"} if real.does("mediation") == "full" else {}
+    gateway = await begin(policy={"rules": [*RULES, *SECRETS], **required}, env=env)
     session = await gateway.open_session(workspace)
     if (mode := ASKS_NOTHING[real.name]) is not None:
         await gateway.request("session/set_mode", {"sessionId": session, "modeId": mode}, STARTING)

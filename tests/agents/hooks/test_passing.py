@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.agents.hooks.call import read_call
+from dragoman.agents.hooks.codex import _hash
 from dragoman.agents.hooks.passed import shell_line
-from dragoman.agents.hooks.passing import BY_PROGRAM, VARIABLE, pass_hook
+from dragoman.agents.hooks.passing import BY_PROGRAM, VARIABLE, pass_hook, passing_for
 from dragoman.agents.hooks.process import private_folder
+from dragoman.config.model import AgentConfig
 from dragoman.gateway.ports.agent import AgentUnavailable
+
+RECORDED = "sha256:379627cf161591ebb436925fc4f049a7aa1f7b0532268656c427f2f7152d5259"
 
 
 def passed(name: str, folder: Path, **env: str) -> Any:
@@ -84,3 +90,47 @@ def test_folders_that_dead_gateways_left_are_removed(tmp_path: Path) -> None:
     made, other = private_folder(tmp_path), private_folder(tmp_path)
     assert not left.exists() and made.is_dir() and other.is_dir()
     assert made.stat().st_mode & 0o777 == 0o700
+
+
+def test_hooks_that_codex_acp_is_given_stay_before_ours(tmp_path: Path) -> None:
+    own = {"model": "m", "hooks": {"PreToolUse": [{"hooks": []}], "state": {"a": {"enabled": False}}}}
+    settings = json.loads(passed("codex-acp", tmp_path, CODEX_CONFIG=json.dumps(own)).env["CODEX_CONFIG"])
+    assert settings["model"] == "m" and settings["hooks"]["state"]["a"] == {"enabled": False}
+    first, ours = settings["hooks"]["PreToolUse"]
+    assert first == {"hooks": []} and ours["hooks"][0]["command"] == shell_line()
+    trusted = settings["hooks"]["state"]["/<session-flags>/config.toml:pre_tool_use:1:0"]["trusted_hash"]
+    assert trusted.startswith("sha256:")
+
+
+def test_codex_is_given_the_hook_as_a_setting_of_its_start(tmp_path: Path) -> None:
+    found = passing_for(AgentConfig(kind="codex", command=["codex"]))
+    assert found is not None
+    option, setting = pass_hook(found, tmp_path, "/s#x", {}).arguments
+    hooks = tomllib.loads(setting)["hooks"]
+    assert option == "-c" and hooks["PreToolUse"][0]["hooks"][0]["command"] == shell_line()
+
+
+def test_the_trust_of_a_hook_of_codex_is_the_hash_that_codex_makes() -> None:
+    """Recorded from `hooks/list` of codex 0.166."""
+    assert _hash({"type": "command", "command": "true", "timeout": 5}) == RECORDED
+
+
+@pytest.mark.parametrize(
+    ("given", "acts"),
+    [
+        ({"tool_name": "Bash", "tool_input": {"command": "ls"}}, ({"command": "ls", "cwd": "/w"}, "execute")),
+        (
+            {
+                "tool_name": "apply_patch",
+                "tool_input": {"command": "*** Add File: a\n+*** x\n*** Move to: /b\n"},
+            },
+            ({"changes": [{"path": "/w/a"}, {"path": "/b"}]}, "edit"),
+        ),
+        ({"tool_name": "apply_patch", "tool_input": {"command": "?"}}, ({"changes": [{"path": 0}]}, "edit")),
+    ],
+)
+def test_a_call_of_codex_is_read_with_its_folder_and_its_files(given: Any, acts: Any) -> None:
+    call = {"session_id": "s", "tool_use_id": "t", "cwd": "/w", **given}
+    describe = BY_PROGRAM["codex-acp"].manner.describe
+    tool = json.loads(read_call(json.dumps(call).encode(), describe, says_ask=False)[1])["toolCall"]
+    assert (tool["rawInput"], tool["kind"]) == acts

@@ -128,7 +128,7 @@ async def test_without_its_variable_the_program_denies() -> None:
 
 async def test_the_shell_line_denies_if_the_program_cannot_run(server: HookServer) -> None:
     assert await program(server.address, line=shell_line()) == (0, "", "")
-    for broken in ("/missing/python", "sh -c 'kill -9 $$' sh"):
+    for broken in ("/missing/python", r'sh -c "kill -9 \$\$" sh'):
         code, _, err = await program(server.address, line=shell_line().replace(sys.executable, broken, 1))
         assert code == 2 and "the program that asks the rules failed" in err
 

@@ -60,10 +60,10 @@ BY_PROGRAM = {
     ),
     "qwen": Mediation(ASKING, "it does not ask about reads", frozenset({"yolo"})),
 }
-_TYPED = "its hook is called before each call, in every mode, but not for text typed into a running command"
-HOOKED_KINDS = {"codex": Mediation(ASKING, _TYPED)}
+_TYPED = "its hook is called before each call, but not for text typed into a running command"
+HOOKED_KINDS = {"codex": Mediation(ASKING, _TYPED, BY_KIND["codex"].never_asks)}
 HOOKED = {
-    "codex-acp": Mediation(ASKING, _TYPED),
+    "codex-acp": Mediation(ASKING, _TYPED, BY_PROGRAM["codex-acp"].never_asks),
     "opencode": Mediation(FULL, "a plugin of ours is called before each call"),
     "qwen": Mediation(FULL, "its `PreToolUse` hook is called before each call, in every mode"),
     "claude-agent-acp": Mediation(FULL, "a hook of Claude Code is called before each call, in every mode"),
