@@ -69,7 +69,7 @@ async def test_two_people_approve_and_the_one_who_prompted_does_not_count(
     writer = await comes(arrive, guarded, f"writer-{look}", "control", look=look)
     await writer.start_session(workspace, command(LINE, "c1"))
     await expect(card(writer)).to_contain_text("You sent the prompt: another person has to approve.")
-    await expect(card(writer)).to_contain_text("Needs 2 approvals")
+    await expect(card(writer)).to_contain_text("it needs 2 approvals of those with the role approve")
     assert await card(writer).get_by_role("button", name="Allow").count() == 0
     place = f"/#/s/{writer.session_id}"
     ann = await comes(arrive, guarded, f"ann-{look}", "approve", place, look)

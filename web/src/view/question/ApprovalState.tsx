@@ -13,7 +13,8 @@ export function ApprovalState({ approval }: { approval: Approval }) {
     <div className={styles.approval} role="group" aria-label="Approvals">
       {rules.map(({ rule, approvals, approvers }) => (
         <p key={rule}>
-          Needs {approvals === 1 ? "1 approval" : `${approvals} approvals`} of {whom(approvers)}, by the rule “{rule}”
+          Asked because it needs {approvals === 1 ? "1 approval" : `${approvals} approvals`} of {whom(approvers)}, by
+          the rule “{rule}”
         </p>
       ))}
       <ul>

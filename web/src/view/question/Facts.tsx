@@ -2,8 +2,15 @@ import type { QuestionFacts } from "../../bridge/events";
 import details from "./Details.module.css";
 import styles from "./Question.module.css";
 
+interface Props {
+  facts: QuestionFacts;
+  cwd?: string | undefined;
+  /** Why it is asked is said elsewhere. */
+  told: boolean;
+}
+
 /** What the rules see of the call: each command on its own line, files outside the project marked; and why it is asked. */
-export function Facts({ facts, cwd }: { facts: QuestionFacts; cwd?: string | undefined }) {
+export function Facts({ facts, cwd, told }: Props) {
   const { commands, paths, hosts, opaque, why } = facts;
   return (
     <div className={details.facts} role="group" aria-label="What the rules see">
@@ -29,7 +36,7 @@ export function Facts({ facts, cwd }: { facts: QuestionFacts; cwd?: string | und
         </ul>
       )}
       {opaque === undefined ? null : <p className={styles.warning}>Not understood: {opaque}.</p>}
-      <p className={details.why}>Asked because {why}.</p>
+      {told ? null : <p className={details.why}>Asked because {why}.</p>}
     </div>
   );
 }

@@ -83,7 +83,7 @@ function Open({ item, oldest, cwd }: Required<Pick<Props, "item" | "oldest">> & 
       <div className={styles.subject} id={`${id}s`}>
         <Subject toolCall={item.toolCall} cwd={cwd} />
         <Suspense>
-          {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} />}
+          {item.facts === null ? null : <Facts facts={item.facts} cwd={cwd} told={item.approval !== null} />}
           {item.approval === null ? null : <ApprovalState approval={item.approval} />}
           {item.remember === null || barred !== null || once === undefined ? null : (
             <Remember
