@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
+from dragoman.config.checkpoints_model import CheckpointsConfig
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.workspace_rules import WorkspaceRule
 
@@ -383,5 +384,6 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
+    checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)

@@ -1,0 +1,294 @@
+"""Checkpoints of all projects: recording, net changes, restoring, deleting.
+
+Its calls block; `service.py` runs them in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dragoman.checkpoints import difference
+from dragoman.checkpoints.attribution import shared_paths
+from dragoman.checkpoints.capture import Capture
+from dragoman.checkpoints.git import NO_GIT, find_git
+from dragoman.checkpoints.history import history, last_turn
+from dragoman.checkpoints.names import shown
+from dragoman.checkpoints.repository import PRIVATE_DIR, Repository, checked, key_of
+from dragoman.checkpoints.restoring import PartlyDone, Plan
+from dragoman.checkpoints.spans import Span, present_span, span_of
+from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.gateway.ports.checkpoints import (
+    Changes,
+    Checkpoint,
+    CheckpointError,
+    Mark,
+    Restored,
+    SharedChanges,
+    Wish,
+)
+
+RETRY_AFTER = 600.0
+"""Seconds until a project that is too large is looked at again: finding out costs a walk through all of it."""
+_LASTING = frozenset({"too_many_files", "too_many_bytes"})
+
+
+class Engine:
+    def __init__(self, folder: Path, limits: CheckpointsConfig) -> None:
+        """`folder` is `checkpoints` in the state folder; it is made with the first checkpoint."""
+        self._folder = folder
+        self._limits = limits
+        self._program = find_git()
+        self._too_large: dict[str, tuple[float, CheckpointError]] = {}
+
+    @property
+    def trouble(self) -> str | None:
+        """Why no checkpoints can be made at all; None if they can."""
+        return NO_GIT if self._program is None else None
+
+    def stop(self) -> None:
+        """End what runs, and begin nothing more."""
+        if self._program is not None:
+            self._program.stop()
+
+    # -- recording
+
+    @contextmanager
+    def record(self, session_id: str, root: str, mark: Mark) -> Iterator[Checkpoint]:
+        """Record a project; the checkpoint is there in the block, and its index is brought up to date after it."""
+        repository = self._open(root)
+        with self._explained():
+            turn = last_turn(history(repository, session_id, 1)) + (mark.kind == "begin")
+            reference = f"refs/sessions/{checked(session_id)}"
+            with self._capture(repository, root).take(session_id, mark, turn, reference) as checkpoint:
+                yield checkpoint
+
+    def prepare(self, session_id: str, root: str) -> None:
+        """Read a project that was never recorded, so that the first checkpoint finds only changes."""
+        repository = self._open(root)
+        if repository.indexed:
+            return
+        with self._explained(), self._looking(repository, session_id, 0, keep=True):
+            pass
+
+    @contextmanager
+    def _looking(
+        self, repository: Repository, session_id: str, turn: int, *, keep: bool = False
+    ) -> Iterator[Checkpoint]:
+        """The present, recorded only for the block."""
+        reference = f"refs/looks/{os.getpid()}-{os.urandom(4).hex()}"
+        capture = self._capture(repository, repository.root)
+        try:
+            with capture.look(session_id, turn, reference, keep=keep) as present:
+                yield present
+        finally:
+            (repository.directory / reference).unlink(missing_ok=True)
+
+    def _open(self, root: str) -> Repository:
+        """The project's repository, made if need be; raises for folders that are not recorded."""
+        if self._program is None:
+            raise CheckpointError(NO_GIT, "no_git")
+        if root in ("/", os.path.realpath(Path.home())):
+            raise CheckpointError(
+                f"{root} is no project, so it is not recorded: begin the session in a project's folder.",
+                "no_project",
+            )
+        tried, error = self._too_large.get(root, (0.0, None))
+        if error is not None and time.monotonic() - tried < RETRY_AFTER:
+            raise error
+        repository = Repository(self._program, self._folder / key_of(root))
+        with self._explained():
+            self._folder.mkdir(PRIVATE_DIR, parents=True, exist_ok=True)
+            repository.create(root)
+        return repository
+
+    def _capture(self, repository: Repository, root: str) -> Capture:
+        return Capture(repository, root, self._limits, self._folder.parent)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except CheckpointError as error:
+            if error.code in _LASTING:
+                self._too_large[str(error).partition(" has more")[0]] = time.monotonic(), error
+            raise
+        except OSError as error:
+            raise CheckpointError(
+                f"Checkpoints cannot be kept in {self._folder}: {error.strerror}", "state_folder"
+            ) from error
+
+    # -- looking
+
+    def _find(self, session_id: str) -> Repository:
+        if self._program is None:
+            raise CheckpointError(NO_GIT, "no_git")
+        for reference in self._folder.glob(f"*/refs/sessions/{checked(session_id)}"):
+            return Repository(self._program, reference.parents[2])
+        raise CheckpointError(
+            "There are no checkpoints of this session: it had no turn since they are on, or its folder is not "
+            "recorded.",
+            "no_checkpoints",
+        )
+
+    def latest(self, root: str) -> str | None:
+        """The session that was recorded last in a project."""
+        if self._program is None:
+            raise CheckpointError(NO_GIT, "no_git")
+        repository = Repository(self._program, self._folder / key_of(root))
+        return repository.latest() if repository.directory.is_dir() else None
+
+    def checkpoints(self, session_id: str) -> list[Checkpoint]:
+        return history(self._find(session_id), session_id)
+
+    def changes(self, session_id: str, turn: int | None = None) -> Changes:
+        """What the session changed from its first turn on, or one turn."""
+        repository = self._find(session_id)
+        with self._span(repository, session_id, turn) as span:
+            shared = shared_paths(repository, session_id, span.chain, span.running)
+            files = difference.changes(repository.git, span.since.tree, span.until.tree, shared)
+        unheld = {each.path: each for each in (*span.since.left_out, *span.until.left_out)}
+        return Changes(
+            session=session_id,
+            since=span.since,
+            until=span.until,
+            running=span.running,
+            files=[each for each in files if each.path not in unheld],
+            left_out=list(unheld.values()),
+            more_left_out=max(span.since.more_left_out, span.until.more_left_out),
+        )
+
+    def patch(self, session_id: str, turn: int | None = None) -> bytes:
+        repository = self._find(session_id)
+        with self._span(repository, session_id, turn) as span:
+            return difference.patch(repository.git, span.since.tree, span.until.tree)
+
+    @contextmanager
+    def _span(self, repository: Repository, session_id: str, turn: int | None) -> Iterator[Span]:
+        """The checkpoints to compare; the present stands for the end of a turn that runs."""
+        span = span_of(history(repository, session_id), turn)
+        if not span.running:
+            yield span
+            return
+        with self._looking(repository, session_id, span.since.turn) as present:
+            yield present_span(span, present)
+
+    # -- restoring
+
+    def restore(self, session_id: str, root: str, wish: Wish, told: Callable[[Restored], None]) -> Restored:
+        """Undo what the wish names; `told` is called before the index is brought up to date."""
+        repository = self._find(session_id)
+        if repository.root != root:
+            raise CheckpointError(
+                f"The session works in {root}, its checkpoints are of {repository.root}: nothing was restored.",
+                "other_folder",
+            )
+        chain = history(repository, session_id)
+        _check_wish(wish)
+        operation = {name: value for name, value in _asked(wish).items() if value is not None}
+        with self.record(session_id, root, Mark("before", operation=operation)) as before:
+            pass
+        plan, left = self._plan(repository, session_id, wish, [*chain, before])
+        failed: PartlyDone | None = None
+        try:
+            files = plan.carry_out(root)
+        except PartlyDone as error:
+            files, failed = error.done, error
+        with self.record(session_id, root, Mark("after", operation=operation)) as after:
+            restored = Restored(before.id, after.id, files, [*left, *plan.kept])
+            if failed is None:
+                told(restored)
+        if failed is not None:
+            raise failed
+        return restored
+
+    def _plan(
+        self, repository: Repository, session_id: str, wish: Wish, chain: list[Checkpoint]
+    ) -> tuple[Plan, list[str]]:
+        """What to do, and which shared files are left."""
+        span = _span_for(wish, chain)
+        files = difference.raw(repository.git, span.since.tree, span.until.tree)
+        if wish.file is not None:
+            files = self._of_file(repository, span, wish.file)
+        shared = set() if wish.undo else shared_paths(repository, session_id, span.chain, span.running)
+        touched = sorted(shown(one.path) for one in files if one.path in shared)
+        if touched and wish.shared == "refuse":
+            raise SharedChanges(touched)
+        left = touched if wish.shared == "leave" else []
+        plan = Plan(repository.git, span.since, span.until, chain[-1])
+        plan.undo([one for one in files if shown(one.path) not in left], wish.hunk)
+        return plan, left
+
+    def _of_file(self, repository: Repository, span: Span, name: str) -> list[difference.Raw]:
+        """The change of one file; of a renamed one both names, unless one hunk is meant."""
+        git, since, until = repository.git, span.since.tree, span.until.tree
+        renamed = [
+            one.old_path for one in difference.raw(git, since, until, renames=True) if shown(one.path) == name
+        ]
+        names = {shown(path) for path in renamed} | {name}
+        found = [one for one in difference.raw(git, since, until) if shown(one.path) in names]
+        if not found:
+            raise CheckpointError(f"{name} did not change.", "no_change")
+        return found
+
+    # -- deleting
+
+    def delete(self, session_id: str) -> None:
+        """Remove the checkpoints of a session, and the objects that no other session needs."""
+        if self._program is None:
+            return
+        for reference in list(self._folder.glob(f"*/refs/sessions/{checked(session_id)}")):
+            repository = Repository(self._program, reference.parents[2])
+            with self._explained():
+                repository.forget(session_id)
+                repository.collect()
+
+
+def _check_wish(wish: Wish) -> None:
+    if wish.hunk is not None and wish.file is None:
+        raise CheckpointError("A hunk is chosen together with its file.", "bad_wish")
+
+
+def _asked(wish: Wish) -> dict[str, object]:
+    return {
+        "turn": wish.turn,
+        "file": wish.file,
+        "hunk": wish.hunk,
+        "to": wish.to,
+        "undo": wish.undo or None,
+        "shared": wish.shared if wish.shared != "refuse" else None,
+    }
+
+
+def _span_for(wish: Wish, chain: list[Checkpoint]) -> Span:
+    """The checkpoints between which everything is undone; the last of `chain` is the present."""
+    if wish.undo:
+        return _last_operation(chain)
+    if wish.to is not None:
+        begun = [
+            number for number, point in enumerate(chain) if point.kind == "begin" and point.turn == wish.to
+        ]
+        if not begun:
+            raise CheckpointError(f"There is no checkpoint of turn {wish.to}.", "no_turn")
+        return Span(chain[begun[0]], chain[-1], chain[begun[0] :])
+    interrupted = chain[-2].kind == "begin"  # its end was not recorded: the present stands for it
+    return span_of(chain if interrupted else chain[:-1], wish.turn)
+
+
+def _last_operation(chain: list[Checkpoint]) -> Span:
+    """The last restore that was not undone, and is no undo itself."""
+    undone = 0
+    for number in range(len(chain) - 2, 0, -1):
+        before, after = chain[number - 1], chain[number]
+        if (before.kind, after.kind) != ("before", "after"):
+            continue
+        if "undo" in after.operation:
+            undone += 1
+        elif undone:
+            undone -= 1
+        else:
+            return Span(before, after, [before, after])
+    raise CheckpointError("There is nothing to undo.", "nothing_to_undo")
