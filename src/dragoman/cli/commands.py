@@ -17,6 +17,12 @@ COMMANDS = {
         "dragoman.cli.sessions.command:sessions",
         "List, show, attach to, export, locate, take over, close and delete sessions.",
     ),
+    "changes": ("dragoman.cli.changes.command:changes", "Show what a session changed in its project."),
+    "revert": (
+        "dragoman.cli.changes.restore:revert",
+        "Undo what a session changed: a hunk, a file, a turn or all.",
+    ),
+    "rewind": ("dragoman.cli.changes.restore:rewind", "Take a session's files back to before a message."),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "policy": (
         "dragoman.cli.policy:policy",

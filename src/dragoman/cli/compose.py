@@ -31,6 +31,7 @@ from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.audit import Audit
+from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
@@ -106,6 +107,7 @@ async def gateway(
     await convert_old_answers(config, paths)
     audit, close_audit = open_audit(config, paths)
     policies = _Policies(config, paths, audit)
+    checkpoints, close_checkpoints = open_checkpoints(config, paths)
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -127,6 +129,7 @@ async def gateway(
         boxes=_boxes(config, paths, custody, sandbox),
         witness=Several([*witnesses, *traces]),
         audit=audit,
+        checkpoints=checkpoints,
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)
@@ -142,6 +145,7 @@ async def gateway(
         if neighbours is not None:
             await neighbours.close()
         await running.close()
+        await close_checkpoints()
         await followers.close()
         await custody.close()
         for trace in traces:
@@ -192,6 +196,16 @@ def open_traces(config: Config) -> list[Traces]:
         log.warning("OTEL_* is set, but there are no traces: install dragoman[traces]")
         return []
     return [Traces(config.traces.endpoint)]
+
+
+def open_checkpoints(config: Config, paths: Paths) -> tuple[Checkpoints, Callable[[], Awaitable[None]]]:
+    """The checkpoints of this process, and how they are closed."""
+    if not config.checkpoints.enabled:
+        return NoCheckpoints(), functools.partial(asyncio.sleep, 0)
+    from dragoman.checkpoints.service import CheckpointService
+
+    service = CheckpointService(paths.state_dir / "checkpoints", config.checkpoints)
+    return service, service.close
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody, chosen: str | None) -> Boxes:

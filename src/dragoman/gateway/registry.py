@@ -18,6 +18,7 @@ from dragoman.gateway.lifecycle.parking import Parking
 from dragoman.gateway.ownership.directory import Directory, StoreDirectory
 from dragoman.gateway.ownership.memory_directory import MemoryDirectory
 from dragoman.gateway.pool import Pool
+from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.runtime import Outside
 from dragoman.gateway.session.session import Session, SessionHost
@@ -81,6 +82,13 @@ class Registry(SessionHost):
     def deleted(self, session_id: str) -> None:
         for watcher in self.watchers:
             watcher.session_deleted(session_id)
+        self.spawn(self._delete_checkpoints(session_id))
+
+    async def _delete_checkpoints(self, session_id: str) -> None:
+        try:
+            await self.checkpoints.delete(session_id)
+        except CheckpointError as error:
+            log.warning("checkpoints of a deleted session stay: %s", error, extra={"session": session_id})
 
     def add(self, session: Session) -> None:
         self.sessions[session.id] = session

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.lifecycle import create, listing, load
+from dragoman.gateway.lifecycle import create, listing, load, restoring
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.questions.answerer import ANSWER, Answerer
 from dragoman.gateway.session.settings import requests as settings
@@ -62,5 +62,6 @@ REQUESTS: dict[str, Handler] = {
     "session/set_mode": settings.set_in_older_words,
     "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
+    restoring.RESTORE: restoring.restore,
     ANSWER: _answer,
 }

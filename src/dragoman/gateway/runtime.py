@@ -16,6 +16,7 @@ from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
 from dragoman.gateway.ports.audit import Audit, NoAudit
+from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.services import ServicesFactory
@@ -65,6 +66,7 @@ class Outside:
     """Why a workspace's policy files are not what is in force; None if they are."""
     witness: Witness = field(default_factory=Several)
     audit: Audit = field(default_factory=NoAudit)
+    checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
 
 
 class Runtime:
@@ -84,6 +86,7 @@ class Runtime:
         self.trouble = outside.trouble
         self.witness = outside.witness
         self.audit = outside.audit
+        self.checkpoints = outside.checkpoints
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set at shutdown, when the links of all clients are closed."""

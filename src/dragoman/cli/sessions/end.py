@@ -35,10 +35,23 @@ async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
     store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
     try:
         await store.delete(view.record.id)
+        await asyncio.to_thread(_delete_checkpoints, paths, view.record.id)
     except SessionHeld as held:  # another process acquired it meanwhile
         await _delete_at(held.holder.owner.address, view.record.id, max_bytes)
     finally:
         await store.close()
+
+
+def _delete_checkpoints(paths: Paths, session_id: str) -> None:
+    from dragoman.checkpoints.engine import Engine
+    from dragoman.cli.entry import complain
+    from dragoman.config.checkpoints_model import CheckpointsConfig
+    from dragoman.gateway.ports.checkpoints import CheckpointError
+
+    try:
+        Engine(paths.state_dir / "checkpoints", CheckpointsConfig()).delete(session_id)
+    except CheckpointError as error:
+        complain(f"warning: its checkpoints stay: {error}")
 
 
 async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:

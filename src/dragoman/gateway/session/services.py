@@ -17,6 +17,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.lifecycle.workspace import check_agent_path
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.services import LocalServices
+from dragoman.gateway.session.checkpoints.checkpointing import Checkpointing
 from dragoman.gateway.session.terminals.live_terminals import LiveTerminals
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits, message
@@ -50,6 +51,7 @@ class Services:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.checkpoints = Checkpointing(session)
         self._local: LocalServices | None = None
         self._terminals: dict[str, Client] = {}
         self._renamed: dict[str, str] = {}

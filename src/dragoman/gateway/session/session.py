@@ -124,6 +124,7 @@ class Session(Stream):
         self.binding.bind(agent, agent_session_id)
         self.updates.bound(agent.rewriter(agent_session_id, self.id, self.updates.see))
         agent.sessions[agent_session_id] = self
+        self.services.checkpoints.prepare()
         if self.journal is not None and self.journal.state is JournalState.WAITING:
             self.binding.pause("waiting", True)
         if agent.box is not None:
@@ -286,7 +287,7 @@ class Session(Stream):
         if self.turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn = Turn(self, client, request)
-        if self.agent is not None and not self.recovery.pending:
+        if self.agent is not None and not self.recovery.pending and not self.services.checkpoints.wanted:
             turn.check()
             self.turn = turn
             turn.start()

@@ -107,6 +107,8 @@ class Turn:
             await self.session.gateway.ready(self.session, self.client)
             if not self.settled:
                 self.check()
+                await self.session.services.checkpoints.begin(_title(self._blocks) or "")
+            if not self.settled:
                 self.start()
         except RpcError as error:
             self.settle(Reply.failed(error))

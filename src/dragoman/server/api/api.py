@@ -9,6 +9,7 @@ from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.audit import AuditApi
+from dragoman.server.api.changes import ChangesApi
 from dragoman.server.api.operation import READING, Operation, Routes, Values
 from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
@@ -52,7 +53,8 @@ class Api:
         policy = (*PolicyApi(gateway).operations(), *remembered)
         folder = gateway.audit.folder
         audit = AuditApi(folder, gateway.config.audit.anchors).operations if folder is not None else ()
-        self.routes = Routes((*_sessions(sessions), *policy, *self._rest(), *named, *audit))
+        changes = ChangesApi(gateway, self._gateway_clients).operations()
+        self.routes = Routes((*_sessions(sessions), *changes, *policy, *self._rest(), *named, *audit))
         self.answer = self.routes.answer
 
     def close(self) -> None:

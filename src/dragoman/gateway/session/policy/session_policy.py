@@ -304,7 +304,8 @@ class SessionPolicy:
                 self._journal(verdict, tool, outcome)
             then()
 
-        auditing.decided(self._session, verdict, self.rules, tool.get("toolCallId"), recorded, refuse)
+        go_on = partial(self._session.services.checkpoints.after, recorded)
+        auditing.decided(self._session, verdict, self.rules, tool.get("toolCallId"), go_on, refuse)
 
     def see(self, tool: JsonObject) -> None:
         auditing.see_tool(self._session, tool)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
@@ -117,7 +118,7 @@ class Questions:
 
     def cancel_all(self, why: str) -> None:
         """Answer everything with `cancelled`: after a cancel no other outcome is legal (G-091)."""
-        self._session.gateway.audit.give_up(self._session.id, "The turn was cancelled.")
+        self._session.services.checkpoints.give_up_turn()
         for question in list(self._open):
             self._give_up(question, why)
 
@@ -126,8 +127,7 @@ class Questions:
         for question in list(self._open):
             question.withdraw()
             self._close(question, "agent_exited")
-            answer = CANCEL_ANSWER[question.method]
-            self._record_answer(question, answer, {"by": "agent_exited"})
+            self._record_answer(question, CANCEL_ANSWER[question.method], {"by": "agent_exited"})
 
     def answer(self, question_id: str, result: bytes, by: Client | Answerer) -> bool:
         """Answer a question by its id; False if it is not open, an error if this answer does not count."""
@@ -352,13 +352,13 @@ class Questions:
             self._session.changed()
 
         told = {**facts, **auditing.about_answer(question.params, facts)}
+        go_on = partial(self._session.services.checkpoints.after, tell)
         if auditing.answered(self._session, question.call, told):
-            tell()
+            go_on()
         else:
-            auditing.wait_to_answer(self._session, question.call, told, tell, refuse)
-        log.info(
-            "question answered", extra={"session": self._session.id, "method": question.method, "by": by}
-        )
+            auditing.wait_to_answer(self._session, question.call, told, go_on, refuse)
+        logged = {"session": self._session.id, "method": question.method, "by": by}
+        log.info("question answered", extra=logged)
 
     def _close(self, question: Question, by: str) -> None:
         question.end(by)

@@ -1,0 +1,1 @@
+"""Recording and restoring the files of a session's project."""

@@ -1,0 +1,121 @@
+"""What a session changed in its project, and the way back, by REST."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.json_types import JsonObject, encode
+from dragoman.gateway.lifecycle.restoring import RESTORE, as_rpc_error
+from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, CheckpointError, Restored, Wish
+from dragoman.server.api.operation import Operation, Values
+from dragoman.server.api.reading import read
+from dragoman.server.asgi import HttpError, Request, Response
+from dragoman.server.fronts.shared_client import SharedClient, SharedClients
+
+PATCH = "text/x-diff; charset=utf-8"
+NO_TURN = {404: "There is no such session, or nothing of it is recorded.", 409: "Checkpoints are off."}
+
+
+class CheckpointList(msgspec.Struct):
+    """The checkpoints of a session, the oldest first."""
+
+    checkpoints: list[Checkpoint]
+
+
+class ChangesApi:
+    def __init__(self, gateway: Gateway, gateway_clients: SharedClients) -> None:
+        self._gateway = gateway
+        self._gateway_clients = gateway_clients
+
+    def operations(self) -> tuple[Operation, ...]:
+        one = "/api/sessions/{id}"
+        turn = {"turn": "Only what this turn changed; turns are counted from 1."}
+        # fmt: off
+        return (
+            Operation(
+                "GET", f"{one}/changes", "What a session changed in its project", self.changes, Changes,
+                query=turn, refusals=NO_TURN,
+            ),
+            Operation(
+                "GET", f"{one}/changes.patch", "The same as a patch for `git apply`", self.patch, content=PATCH,
+                query=turn, refusals=NO_TURN,
+            ),
+            Operation(
+                "GET", f"{one}/checkpoints", "The checkpoints of a session's turns", self.every, CheckpointList,
+                refusals=NO_TURN,
+            ),
+            Operation(
+                "POST", f"{one}/restore", "Undo a hunk, a file, a turn or all, or go back to a message",
+                self.restore, Restored, body=Wish, does=RESTORE,
+                refusals={
+                    **NO_TURN,
+                    409: "A turn runs, other changes are in the way, or not only this session made them.",
+                },
+            ),
+        )
+        # fmt: on
+
+    async def changes(self, request: Request, values: Values) -> Response:
+        await self._check(values)
+        try:
+            found = await self._gateway.checkpoints.changes(values["id"], _turn(request))
+        except CheckpointError as error:
+            raise as_rpc_error(error) from error
+        return Response.json(found)
+
+    async def patch(self, request: Request, values: Values) -> Response:
+        await self._check(values)
+        try:
+            found = await self._gateway.checkpoints.patch(values["id"], _turn(request))
+        except CheckpointError as error:
+            raise as_rpc_error(error) from error
+        return Response(200, found, PATCH)
+
+    async def every(self, request: Request, values: Values) -> Response:
+        await self._check(values)
+        try:
+            found = await self._gateway.checkpoints.checkpoints(values["id"])
+        except CheckpointError as error:
+            raise as_rpc_error(error) from error
+        return Response.json(CheckpointList(found))
+
+    async def restore(self, request: Request, values: Values) -> Response:
+        """Restore files through the session's owner; a stored session is opened for it without its agent."""
+        wish = await read(request, Wish)
+        cwd = await self._check(values)
+        client = self._gateway_clients.get(request.identity, None)
+        await client.ready()
+        params: JsonObject = {**msgspec.to_builtins(wish), "sessionId": values["id"]}
+        async with client.listening(values["id"], comes_back=True):
+            await self._open(client, values["id"], cwd)
+            reply = await client.call(RESTORE, encode(params))
+        if not reply.ok:
+            raise reply.as_error()
+        return Response(200, reply.result, "application/json")
+
+    async def _open(self, client: SharedClient, session_id: str, cwd: str) -> None:
+        if session_id in self._gateway.sessions:
+            await client.attach(session_id)
+            return
+        params = {"sessionId": session_id, "cwd": cwd, "_meta": {"dragoman": {"wake": False}}}
+        await client.result("session/resume", params)
+
+    async def _check(self, values: Values) -> str:
+        """The folder of the session, whose last turn is recorded to its end; raises if there is none."""
+        live = self._gateway.sessions.get(values["id"])
+        if live is not None:
+            live.services.checkpoints.catch_up()
+        kept = await self._gateway.directory.get(values["id"])
+        if kept is None:
+            raise HttpError(404, "There is no such session.", code="unknown_session")
+        return kept.cwd
+
+
+def _turn(request: Request) -> int | None:
+    given = request.query("turn")
+    if given is None:
+        return None
+    if not given.isascii() or not given.isdigit() or not 0 < int(given[:9]) < 10**9:
+        raise HttpError(400, "turn is a number from 1 on.")
+    return int(given[:9])
