@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "log": ("masking", "terminal"),
     "policy": ("config", "atomic_file"),
     "audit": ("wire", "config", "machine", "atomic_file", "masking", "gateway.ports", "__init__"),
-    "checkpoints": ("config.checkpoints_model", "gateway.ports"),
+    "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
     "rpc": ("wire",),
     "gateway": (
         *("wire", "rpc", "config.model", "config.root", "config.workspace_rules", "log"),

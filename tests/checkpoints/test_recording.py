@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.checkpoints.repository import key_of
-from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import CheckpointError, LeftOut
 from support.checkpoints.project import OTHER, SESSION, Project
 

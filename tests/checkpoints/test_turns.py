@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.checkpoints.engine import Engine
-from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import Checkpoint, CheckpointError
 from support.command_line import CommandLine
 from support.gateway_process import GatewayProcess, Start, agent

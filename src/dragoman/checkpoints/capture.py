@@ -24,7 +24,7 @@ from dragoman.checkpoints.git import Running
 from dragoman.checkpoints.names import quoted, shown
 from dragoman.checkpoints.reading import Content, TooLarge, Tree
 from dragoman.checkpoints.repository import Repository, WorkIndex
-from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import Checkpoint, CheckpointError, LeftOut, Mark
 
 LISTED_AS_LEFT_OUT = 200

@@ -20,7 +20,7 @@ from dragoman.checkpoints.names import shown
 from dragoman.checkpoints.repository import PRIVATE_DIR, Repository, checked, key_of
 from dragoman.checkpoints.restoring import PartlyDone, Plan
 from dragoman.checkpoints.spans import Span, present_span, span_of
-from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import (
     Changes,
     Checkpoint,

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
-from dragoman.config.checkpoints_model import CheckpointsConfig
 from dragoman.config.sandbox_model import SandboxConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.config.workspace_rules import WorkspaceRule
 
 AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from dragoman.checkpoints.engine import Engine
-from dragoman.config.checkpoints_model import CheckpointsConfig
+from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, Kind, Mark, Restored, Wish
 
 SESSION = "dgm_" + "a" * 24

@@ -45,7 +45,7 @@ async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
 def _delete_checkpoints(paths: Paths, session_id: str) -> None:
     from dragoman.checkpoints.engine import Engine
     from dragoman.cli.entry import complain
-    from dragoman.config.checkpoints_model import CheckpointsConfig
+    from dragoman.config.sections.checkpoints import CheckpointsConfig
     from dragoman.gateway.ports.checkpoints import CheckpointError
 
     try:

@@ -8,7 +8,7 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.lifecycle.restoring import RESTORE, as_rpc_error
 from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, CheckpointError, Restored, Wish
-from dragoman.server.api.operation import Operation, Values
+from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.shared_client import SharedClient, SharedClients
@@ -35,15 +35,15 @@ class ChangesApi:
         return (
             Operation(
                 "GET", f"{one}/changes", "What a session changed in its project", self.changes, Changes,
-                query=turn, refusals=NO_TURN,
+                query=turn, does=READING, refusals=NO_TURN,
             ),
             Operation(
                 "GET", f"{one}/changes.patch", "The same as a patch for `git apply`", self.patch, content=PATCH,
-                query=turn, refusals=NO_TURN,
+                query=turn, does=READING, refusals=NO_TURN,
             ),
             Operation(
                 "GET", f"{one}/checkpoints", "The checkpoints of a session's turns", self.every, CheckpointList,
-                refusals=NO_TURN,
+                does=READING, refusals=NO_TURN,
             ),
             Operation(
                 "POST", f"{one}/restore", "Undo a hunk, a file, a turn or all, or go back to a message",

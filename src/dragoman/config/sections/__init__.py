@@ -1,0 +1,1 @@
+"""Sections of the configuration, one file each; `config/model.py` puts them together."""
