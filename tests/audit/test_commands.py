@@ -76,6 +76,13 @@ def test_key(home: Path) -> None:
     after = json.loads(run("audit", "key", "--new", "--json").stdout)
     assert before["fingerprint"] != after["fingerprint"]
     assert run("audit", "verify").exit_code == 0
+    (changed,) = lines(run("audit", "query", "--kind", "key_changed", "--json"))
+    assert (changed["former"], changed["fingerprint"]) == (before["fingerprint"], after["fingerprint"])
+    (handed,) = (home / "audit").glob(f"{str(changed['id']).partition(':')[0]}/*.ndjson")
+    assert before["fingerprint"] in handed.read_text().splitlines()[-1]
+    (home / "audit" / "key").unlink()
+    third = json.loads(run("audit", "key", "--new", "--json").stdout)
+    assert third == json.loads(run("audit", "key", "--json").stdout)
 
 
 def test_a_time_that_is_none_is_told(home: Path) -> None:

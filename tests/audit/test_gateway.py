@@ -129,7 +129,8 @@ async def test_a_call_that_reached_no_rules_says_so(dragoman: Start, workspace: 
     await gateway.stop()
     ended = {each["call"]: each.get("unmediated") for each in recorded(home, kind="tool_ended")}
     assert ended == {"free": True, "broken": True, "call-1": None}
-    assert [each["call"] for each in recorded(home, unmediated=True)] == ["free", "broken"]
+    slipped = [(each["call"], each["title"], each["toolKind"]) for each in recorded(home, unmediated=True)]
+    assert slipped == [("free", "Tool free", "execute"), ("broken", "Tool broken", "execute")]
 
 
 async def test_a_question_of_the_gateway_itself_begins_and_ends(

@@ -76,14 +76,20 @@ def load_key(folder: Path) -> Key:
     return Key(public, secret)
 
 
-def new_key(folder: Path) -> Key:
-    """Make a key in place of the old one; of two processes that do so at once, the first one's is used."""
+def draft_key() -> Key:
+    """A key that is not used yet."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     secret = Ed25519PrivateKey.generate()
+    return Key(_public(secret), secret)
+
+
+def new_key(folder: Path, key: Key | None = None) -> Key:
+    """Store a key where there is none; of two processes that do so at once, the first one's is used."""
+    key = key or draft_key()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = folder / f".{SECRET}-{os.getpid()}"
-    replace_file(draft, secret.private_bytes_raw().hex().encode() + b"\n")
+    replace_file(draft, key.secret.private_bytes_raw().hex().encode() + b"\n")
     try:
         os.link(draft, folder / SECRET)
     except FileExistsError:
@@ -91,18 +97,17 @@ def new_key(folder: Path) -> Key:
     finally:
         with suppress(OSError):
             draft.unlink()
-    public = _public(secret)
-    replace_file(folder / PUBLIC, public.encode() + b"\n")
-    return Key(public, secret)
+    replace_file(folder / PUBLIC, key.public.encode() + b"\n")
+    return key
 
 
-def replace_key(folder: Path) -> Key:
-    """Put the old key aside, under its fingerprint, and make a new one."""
+def replace_key(folder: Path, key: Key | None = None) -> Key:
+    """Put the old key aside, under its fingerprint, and use another one."""
     with suppress(FileNotFoundError):
         old = (folder / PUBLIC).read_text().strip()
         (folder / SECRET).unlink(missing_ok=True)
         (folder / PUBLIC).rename(folder / f"old-{fingerprint(old)}.pub")
-    return new_key(folder)
+    return new_key(folder, key)
 
 
 def public_keys(folder: Path) -> dict[str, str]:

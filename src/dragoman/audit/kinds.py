@@ -31,5 +31,6 @@ KINDS = {
     "token_used": "name, role, an address that it was not used from before",
     "tokens_changed": "names that a changed file adds and removes",
     "certificate_changed": "file, its hashes before and after",
+    "key_changed": "fingerprints of the former and the new key that signs, signed by the former",
     "login": "a browser's login: name, role, address",
 }

@@ -21,7 +21,7 @@ def about(found: dict[str, Any]) -> str:
         told = commands or paths or [str(each) for each in act.get("hosts") or []]
         if told:
             return "; ".join(told)
-    for name in ("title", "text", "name", "address", "mode"):
+    for name in ("title", "text", "name", "address", "mode", "path", "workspace", "version", "status"):
         if isinstance(found.get(name), str):
             return str(found[name])
     return ""

@@ -7,18 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dragoman.audit.read import Follower, Query, latest, query, show
 from dragoman.audit.table import as_csv, as_ndjson
 from dragoman.cli.audit.show import print_record, print_records
+from dragoman.cli.audit.tell import tell
 from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.config.model import Config
+
+if TYPE_CHECKING:
+    from dragoman.audit.keys import Key
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 FOLLOW_EVERY = 0.5
@@ -158,11 +162,11 @@ def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...],
 @click.pass_context
 def key(ctx: click.Context, new: bool, as_json: bool) -> None:
     """Show the public key and its fingerprint, to be written down elsewhere."""
-    from dragoman.audit.keys import KeyProblem, fingerprint, load_key, replace_key
+    from dragoman.audit.keys import KeyProblem, fingerprint, load_key
 
     folder = _folder()
     try:
-        made = replace_key(folder) if new else load_key(folder)
+        made = _change_key(folder) if new else load_key(folder)
     except (KeyProblem, OSError) as error:
         complain(str(error))
         ctx.exit(1)
@@ -172,6 +176,16 @@ def key(ctx: click.Context, new: bool, as_json: bool) -> None:
     else:
         for name, value in facts.items():
             click.echo(f"{name}: {value}")
+
+
+def _change_key(folder: Path) -> Key:
+    """Use a new key, once the old one, if it is still there, has signed that."""
+    from dragoman.audit.keys import PUBLIC, draft_key, fingerprint, replace_key
+
+    made, old = draft_key(), folder / PUBLIC
+    former = fingerprint(old.read_text().strip()) if old.exists() else None
+    tell("key_changed", former=former, fingerprint=fingerprint(made.public))
+    return replace_key(folder, made)
 
 
 def _settings() -> tuple[Path, Config]:

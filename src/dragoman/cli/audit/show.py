@@ -39,6 +39,8 @@ def print_record(found: dict[str, Any]) -> None:
 def _row(found: dict[str, Any]) -> list[str]:
     when = datetime.fromisoformat(found["at"]).astimezone()
     what = str(found.get("decision") or found["kind"])
+    if found.get("unmediated") is True:
+        what = "unmediated"
     session = str(found.get("session") or "")
     by = str(found.get("identity") or found.get("by") or "")
     return [

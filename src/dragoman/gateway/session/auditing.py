@@ -55,7 +55,9 @@ def see_tool(session: Audited, tool: JsonObject) -> None:
     """Track a tool call, and record that it began or ended, unless it is of a replay."""
     for change in session.tools.see(tool):
         if session.turn is not None and change == "begun":
-            _tool(session, "tool_begun", tool, _named(session.tools.filled(tool)))
+            named = _named(session.tools.filled(tool))
+            session.tools.names[str(tool.get("toolCallId"))] = named
+            _tool(session, "tool_begun", tool, dict(named))
         elif session.turn is not None:
             tool_ended(session, tool)
 
@@ -66,7 +68,7 @@ def tool_ended(session: Audited, tool: JsonObject) -> None:
     facts: dict[str, Any] = {"status": tool.get("status")}
     told = session.tools.slipped_by(tool) and session.policy.watches_calls()
     if not told and not session.tools.is_mediated(tool.get("toolCallId")):
-        facts["unmediated"] = True
+        facts |= {"unmediated": True, **_known(session, tool)}
     _tool(session, "tool_ended", tool, facts)
 
 
@@ -167,7 +169,7 @@ def _secrets(verdict: Verdict) -> list[str]:
 def unmediated(session: Audited, tool: JsonObject) -> None:
     """A tool call ran without a decision."""
     if session.turn is not None:
-        _tool(session, "unmediated", tool, _named(session.tools.filled(tool)))
+        _tool(session, "unmediated", tool, _known(session, tool))
 
 
 def mode_reported(session: Audited, former: object, mode: object) -> None:
@@ -218,6 +220,11 @@ def _named(tool: JsonObject) -> dict[str, Any]:
     if isinstance(title, str):
         facts["title"] = title[:LONGEST]
     return {key: value for key, value in facts.items() if isinstance(value, str)}
+
+
+def _known(session: Audited, tool: JsonObject) -> dict[str, Any]:
+    """Name, kind and title, also as they were told before."""
+    return {**session.tools.names.get(str(tool.get("toolCallId")), {}), **_named(tool)}
 
 
 def _without_values(told: Any, values: list[str]) -> Any:

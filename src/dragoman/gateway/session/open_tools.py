@@ -25,6 +25,8 @@ class OpenTools:
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._mediated: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """Calls that reached the rules before they ran."""
+        self.names: BoundedDict[JsonObject] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """What the audit calls the calls of this turn: the end of one need not say what it was."""
         self._undecided: BoundedDict[Callable[[], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """By call: records that no rule was about it, unless the agent asks."""
         self._slipped = False
@@ -122,6 +124,7 @@ class OpenTools:
         self._since.clear()
         self._told.clear()
         self._mediated.clear()
+        self.names.clear()
         self._slipped = False
         self.seen.clear()
         self.allowed.clear()
