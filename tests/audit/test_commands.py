@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dragoman.audit.chain import Chain
 from dragoman.cli.commands import root
 from dragoman.policy.load import act_of_command
 from dragoman.policy.recorded import recorded
+from support.pseudo_terminal import Terminal
 
 
 @pytest.fixture
@@ -69,6 +71,18 @@ def test_verify_says_what_is_proved(home: Path, tmp_path: Path) -> None:
     bad = run("audit", "verify")
     assert bad.exit_code == 1 and "NOT CONSISTENT" in bad.output and "changed after" in bad.output
     assert json.loads(run("audit", "verify", "--json").stdout)["consistent"] is False
+
+
+def test_verify_counts_on_a_terminal_on_one_line(home: Path) -> None:
+    chain = Chain(home / "audit")
+    for _ in range(20_000):
+        chain.append("decision", {})
+    chain.close()
+    with Terminal("audit", "verify", env={**os.environ, "DRAGOMAN_HOME": str(home)}, cwd=home) as terminal:
+        assert terminal.end() == 0
+    assert "10,000 records checked" in terminal.raw
+    counting, _, said = terminal.raw.rpartition("\x1b[D")
+    assert "\n" not in counting and said.startswith("20008 records in 2 chains")
 
 
 def test_key(home: Path) -> None:

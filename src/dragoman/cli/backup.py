@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -12,6 +9,7 @@ import click
 from dragoman.cli.commands import SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
+from dragoman.cli.terminal.progress import Progress
 
 
 @click.command(cls=Reporting, context_settings=SETTINGS)
@@ -29,7 +27,7 @@ def backup(file: Path) -> None:
     paths, _ = load_settings(quiet=True)
     if conversion.is_needed(paths.database):
         conversion.convert(paths.database, complain)
-    with _Progress() as progress:
+    with Progress() as progress:
         manifest = back_up(paths.state_dir, file.absolute(), progress)
     what = f"{counted(manifest.sessions, 'session')}, {counted(len(manifest.files), 'file')}"
     click.echo(f"{file}: {what}, {size(file.stat().st_size)}, read back and checked")
@@ -43,7 +41,7 @@ def _warn(database: Path) -> None:
     from dragoman.gateway.ports.store import StoreError
     from dragoman.upkeep.check import check_sessions
 
-    with _Progress() as progress:
+    with Progress() as progress:
         try:
             found = list(check_sessions(database, progress))
         except (StoreError, OSError) as error:
@@ -65,28 +63,8 @@ def restore(file: Path, replace: bool) -> None:
     from dragoman.upkeep.restore import restore as put_back
 
     paths, _ = load_settings(quiet=True)
-    with _Progress() as progress:
+    with Progress() as progress:
         manifest, before = put_back(file.absolute(), paths.state_dir, progress, replace=replace)
     click.echo(f"restored {counted(manifest.sessions, 'session')} of {manifest.created} to {paths.state_dir}")
     if before is not None:
         click.echo(f"what was there before is in {before}")
-
-
-class _Progress:
-    """A progress line on stderr that overwrites itself; nothing if stderr is no terminal."""
-
-    def __init__(self) -> None:
-        self._shown = 0.0
-        self._terminal = sys.stderr is not None and sys.stderr.isatty()
-
-    def __enter__(self) -> Callable[[str], None]:
-        return self._print
-
-    def _print(self, text: str) -> None:
-        if self._terminal and time.monotonic() - self._shown > 0.1:
-            self._shown = time.monotonic()
-            click.echo(f"\r{text:<60}", nl=False, err=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo(f"\r{'':<60}\r", nl=False, err=True)

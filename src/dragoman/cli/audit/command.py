@@ -19,6 +19,7 @@ from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
+from dragoman.cli.terminal.progress import Progress
 from dragoman.config.model import Config
 
 if TYPE_CHECKING:
@@ -131,8 +132,13 @@ def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...],
     from dragoman.audit.verify import verify as check
 
     folder, config = _settings()
-    with _Progress() as progress:
-        report = check(folder, _heads(anchors, config), trusted=keys, progress=progress)
+    with Progress() as show_progress:
+        report = check(
+            folder,
+            _heads(anchors, config),
+            trusted=keys,
+            progress=lambda records: show_progress(f"{records:,} records checked"),
+        )
     if as_json:
         click.echo(json.dumps(report.facts(), indent=2, ensure_ascii=False))
         ctx.exit(0 if report.consistent else 1)
@@ -220,19 +226,3 @@ def _print(found: list[dict[str, Any]], as_json: bool, *, header: bool = True) -
         print_records(found, header=header)
     elif header:
         click.echo("There are no such records.")
-
-
-class _Progress:
-    """Counts records on stderr while it is a terminal."""
-
-    def __enter__(self) -> Callable[[int], None]:
-        self._terminal = sys.stderr is not None and sys.stderr.isatty()
-        return self._print
-
-    def _print(self, records: int) -> None:
-        if self._terminal:
-            click.echo(f"\r{records:,} records checked", nl=False, err=True)
-
-    def __exit__(self, *_: object) -> None:
-        if self._terminal:
-            click.echo("\r" + " " * 40 + "\r", nl=False, err=True)
