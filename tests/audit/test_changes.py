@@ -6,6 +6,7 @@ import asyncio
 import json
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,11 @@ from dragoman.audit.configuration import record_changes
 from dragoman.audit.read import Query, query
 from dragoman.cli.commands import root
 from dragoman.config.audit_model import AuditConfig
+from dragoman.config.model import PolicyRule
+from dragoman.gateway.session import auditing
+from dragoman.gateway.session.policy.verdict import decide
+from dragoman.policy.decide import Policy
+from dragoman.policy.rules import make_rules
 from support.gateway_process import GatewayProcess, Start, agent, toml
 from support.rpc_peer import PATIENCE
 from support.waiting import until
@@ -84,6 +90,7 @@ async def test_rules_that_change_while_it_runs(dragoman: Start, workspace: Path,
 
     file.write_text('[[policy.rules]]\nname = "none"\ndecision = "deny"\nkind = ["execute"]\n')
     changed = await ask_until("policy_changed")
+    await gateway.prompt(session, "permission")
     before, after = (one["policy"] for one in (recorded(home, "decision")[0], recorded(home, "decision")[-1]))
     assert (changed["before"], changed["after"]) == (before, after) and before != after
     assert changed["workspace"] == str(workspace) and changed["wider"] == []
@@ -209,3 +216,15 @@ async def test_the_audit_thread_looks_again_and_again(
     file.write_text("two")
     await until(lambda: recorded(tmp_path, "configuration_changed"))
     made.close()
+
+
+def test_a_decision_is_recorded_with_the_rules_that_made_it() -> None:
+    """Others may be in force by then: a file is looked at whenever rules are asked for."""
+    rule = PolicyRule(decision="deny", name="none", kind=["execute"])
+    former, present = Policy(user=make_rules([rule], "user", "test")), Policy()
+    verdict = decide(former, {"toolCallId": "c1", "kind": "execute", "title": "make"})
+    told: list[Found] = []
+    audit = SimpleNamespace(record=lambda kind, facts, secrets: told.append(facts))
+    session: Any = SimpleNamespace(id="dgm_a", agent_name="x", gateway=SimpleNamespace(audit=audit))
+    auditing.asked(session, verdict, present, "c1")
+    assert told[0]["policy"] == former.digest and told[0]["rule"]["name"] == "none"

@@ -144,6 +144,7 @@ def _answer(session: Audited, call: object, facts: JsonObject) -> dict[str, Any]
 def _decision(session: Audited, verdict: Verdict, policy: Policy, call: object) -> dict[str, Any]:
     from dragoman.policy.recorded import recorded
 
+    policy = verdict.rules or policy
     facts: dict[str, Any] = {
         "session": session.id,
         "agent": session.agent_name,

@@ -68,6 +68,8 @@ class Verdict:
     """The act itself."""
     level: int = field(default=6, compare=False)
     """Of the order of authority: which one decided."""
+    rules: Policy | None = field(default=None, compare=False, repr=False)
+    """The rules that it was decided by: others may be in force when it is recorded."""
 
 
 def decide(
@@ -82,7 +84,7 @@ def decide(
 
     engine = policy_of(policy) if isinstance(policy, PolicyConfig) else policy
     act = act_of_request(tool, around or Surroundings())
-    return _with_facts(engine.decide(act, remembered.rules(act) if remembered is not None else ()))
+    return _with_facts(engine, engine.decide(act, remembered.rules(act) if remembered is not None else ()))
 
 
 def decide_service(
@@ -96,7 +98,8 @@ def decide_service(
     from dragoman.policy.requests.service import act_of_service
 
     act = act_of_service(method, params, around)
-    return _with_facts(policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ()))
+    found = policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ())
+    return _with_facts(policy, found)
 
 
 def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
@@ -104,10 +107,10 @@ def decide_switch(policy: Policy, mode: str, around: Surroundings) -> Verdict:
     from dragoman.policy.requests.service import act_of_switch
 
     found = policy.decide_unasked(act_of_switch(mode, around))
-    return _with_facts(found)
+    return _with_facts(policy, found)
 
 
-def _with_facts(found: Decided) -> Verdict:
+def _with_facts(policy: Policy, found: Decided) -> Verdict:
     return Verdict(
         found.decision,
         found.rule,
@@ -117,6 +120,7 @@ def _with_facts(found: Decided) -> Verdict:
         found.wanted,
         found.act,
         found.level,
+        policy,
     )
 
 
@@ -127,7 +131,8 @@ def decide_unasked(
     from dragoman.policy.requests.request import act_of_request
 
     act = act_of_request(tool, around)
-    return _with_facts(policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ()))
+    found = policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ())
+    return _with_facts(policy, found)
 
 
 def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
