@@ -16,6 +16,7 @@ import pytest
 from dragoman.audit import anchors, record
 from dragoman.audit import folder as places
 from dragoman.audit.chain import Chain, end_dead_chains
+from dragoman.audit.errors import AuditError
 from dragoman.audit.log import AuditLog
 from dragoman.audit.read import Follower, Query, latest, query, show
 from dragoman.audit.verify import verify
@@ -287,3 +288,31 @@ def test_a_line_that_is_no_record_is_found_and_the_others_are_shown(torn: Path, 
     assert len(list(query(torn, Query(session="dgm_a")))) == 5
     assert not verify(torn).consistent
     Follower(torn).new()
+
+
+def test_a_process_that_was_killed_when_it_began_is_not_an_attack(tmp_path: Path) -> None:
+    """The first record is written before the index names the chain: what it names and is gone was removed."""
+    (tmp_path / "20261118-aaaaaaaa").mkdir()
+    chain = Chain(tmp_path)
+    chain.append("decision", {})
+    id = chain.id
+    chain._close_files()
+    (segment,) = places.segments(tmp_path / id)
+    segment.write_bytes(segment.read_bytes().splitlines(keepends=True)[0])
+    (tmp_path / places.INDEX).unlink()
+    report = verify(tmp_path)
+    assert report.consistent, report.problems
+    assert sum("was killed when it began" in note for note in report.notes) == 2
+
+
+def test_a_chain_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / places.INDEX).mkdir()
+    chain = Chain(tmp_path)
+    for _ in range(3):
+        with pytest.raises(AuditError):
+            chain.append("decision", {})
+    assert places.chains(tmp_path) == []
+    (tmp_path / places.INDEX).rmdir()
+    chain.append("decision", {})
+    chain.close()
+    assert verify(tmp_path).consistent

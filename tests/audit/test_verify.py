@@ -261,7 +261,8 @@ def _name_index(audit: Audit, chain: str, index: list[bytes]) -> None:
         made = record.split_signature(line)
         told = record.read_record(made[0] if made is not None else line)
         if "index" in told:
-            told["index"][1] = record.digest(index[told["index"][0] - 1])
+            number = told["index"][0]
+            told["index"][1] = record.digest(index[number - 1]) if number else record.BEGINNING
             body = json.dumps(told, separators=(",", ":")).encode()
             found[place] = body if made is None else record.signed(body, made[1])
     _rehash(found, load_key(audit.folder).sign)

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -112,33 +113,42 @@ class Chain:
             noted.store(path, size)
 
     def _close_files(self) -> None:
-        os.close(self._descriptor)
-        os.close(self._lock)
+        for descriptor in (self._descriptor, self._lock):
+            if descriptor >= 0:
+                os.close(descriptor)
         self.id, self._descriptor, self._lock = "", -1, -1
 
     def _begin(self) -> None:
+        """Write the first record, then name the chain in the index: one that the index names has records."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         id = f"{strftime('%Y%m%d', gmtime())}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
         chain = self._folder / id
         chain.mkdir(mode=0o700)
-        self._lock = os.open(chain / places.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
-        self._descriptor = self._open_segment(chain, 1)
-        self._places, self._sessions = Places(), set()
-        self._n, self._offset, self._hash = 0, 0, record.BEGINNING
-        n, hash = places.last_index_line(self._folder)
+        try:
+            self._lock = os.open(chain / places.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self._descriptor = self._open_segment(chain, 1)
+            self._places, self._sessions = Places(), set()
+            self._n, self._offset, self._hash, self._spoilt = 0, 0, record.BEGINNING, False
+            n, hash = places.last_index_line(self._folder)
+            self._write(
+                "chain",
+                {
+                    "version": record.VERSION,
+                    "chain": id,
+                    "program": dragoman.__version__,
+                    "node": machine.node(),
+                    "boot": machine.boot_id(),
+                    "pid": os.getpid(),
+                    "index": [n, hash],
+                },
+            )
+            places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
+        except OSError:
+            self._close_files()
+            shutil.rmtree(chain, ignore_errors=True)  # tried again, it gets another id
+            raise
         self.id = id
-        facts = {
-            "version": record.VERSION,
-            "chain": id,
-            "program": dragoman.__version__,
-            "node": machine.node(),
-            "boot": machine.boot_id(),
-            "pid": os.getpid(),
-            "index": [n, hash],
-        }
-        self._write("chain", facts)
 
     def _write(self, kind: str, facts: dict[str, Any], sign: Callable[[bytes], bytes] | None = None) -> bytes:
         at = timestamps.now()

@@ -274,7 +274,10 @@ class _ChainCheck:
                 told = record.read_record(line).get("at")
                 self._problem(n, f"it was kept elsewhere as it was at {told}, and is gone or changed here")
         if self._name not in self._all.index.begun:
-            self._problem(1, "the index does not name this chain: its line was removed")
+            if report.last <= 1 and not self._all.anchored(self._name):
+                self._all.note(f"chain {self._name} has no records: its process was killed when it began")
+            else:
+                self._problem(1, "the index does not name this chain: its line was removed")
         return report
 
     def _begin_after_pruned(self) -> None:
@@ -376,9 +379,9 @@ class _ChainCheck:
                 self._problem(report.last, "it was changed after the chain had ended")
             elif isinstance(last, int) and report.last > last:
                 self._problem(last + 1, "it was added after the chain had ended")
-        elif not present:
+        elif not present and self._name in self._all.index.begun:
             self._problem(1, "the chain was removed")
-        elif not report.alive:
+        elif not report.alive and report.last > 1:
             self._all.note(
                 f"chain {self._name} has no end: its process was killed, or the end was cut off after record "
                 f"{report.signed}, the last that is signed"
