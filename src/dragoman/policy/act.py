@@ -43,6 +43,8 @@ class PathFact:
     """Of a pattern: the files that it stands for now."""
     more: bool = False
     """Of a pattern: it may stand for others too, because not all of them were looked at."""
+    known: bool = True
+    """False if it stands as it is written, with an expansion in it: it may be any file, as one without a slash first."""
     below: Below | None = field(default=None, compare=False)
     """Of a folder, as of those among `names`: how what is in it is touched too; None if it is not."""
 

@@ -73,7 +73,7 @@ def _of_wrappers(act: Act) -> list[PathFact]:
 
 def _is_wide(path: PathFact) -> bool:
     """Whether more files are touched than are named."""
-    if path.more or not path.path.startswith("/"):
+    if path.more or not path.known or not path.path.startswith("/"):
         return True
     return path.below is not None and any(os.path.isdir(name) for name in (path.path, *path.names))  # noqa: PTH112
 

@@ -166,6 +166,8 @@ class Rule:
             ):
                 return f"{path.path} is {'outside' if path.outside else 'inside'} the workspace"
             if config.paths or (commands and config.exact):
+                if not path.known:
+                    return f"{path.path} is not known before it runs"
                 if not _in_globs(path.path, config.paths, workspace):
                     return f"{path.path} is not among its paths"
                 if path.below is not None and not config.exact and not self._has_all_of(path.path, workspace):
@@ -232,7 +234,7 @@ class Rule:
             return "no"
         if not config.paths:
             return "yes"
-        if not path.path.startswith("/"):  # not known: it may be any file
+        if not path.known or not path.path.startswith("/"):
             return "maybe"
         globs = [glob_of(pattern, act.workspace) for pattern in config.paths]
         names = (path.path, *path.names)

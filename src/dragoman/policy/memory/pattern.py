@@ -141,7 +141,7 @@ def _access(paths: Sequence[PathFact]) -> Literal["read", "write"] | None:
 
 def _is_plain(path: PathFact) -> bool:
     """Whether a path stands for itself as a glob."""
-    return path.path.startswith("/") and not _GLOB.search(path.path)
+    return path.known and path.path.startswith("/") and not _GLOB.search(path.path)
 
 
 def is_name(text: str) -> bool:

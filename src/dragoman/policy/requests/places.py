@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
 from dragoman.policy.act import Access, PathFact
-from dragoman.policy.shell.places import place_fact, real_place
+from dragoman.policy.shell.places import not_known, place_fact, real_place
 
 MAX_PATH = 4096
 """Longest path that is resolved: longer ones do not exist, and each component is looked up."""
@@ -25,7 +25,7 @@ class Places:
         """A fact for each path; one of an unknown shape, or one too many, is outside. `mapped`: they are host paths."""
         found = [self._fact(one, access, mapped) for one in told[: self._most]]
         if len(told) > self._most:
-            found.append(PathFact(NOT_KNOWN, access, outside=True))
+            found.append(not_known(NOT_KNOWN, access))
         return found
 
     def folder(self, told: object) -> str:
@@ -38,7 +38,7 @@ class Places:
         place = self._place(told, mapped)
         if place is None:
             shown = told[:100] if isinstance(told, str) else NOT_KNOWN
-            return PathFact(shown or NOT_KNOWN, access, outside=True)
+            return not_known(shown or NOT_KNOWN, access)
         return place_fact(place, self._cwd, access, self._workspace)
 
     def _place(self, told: object, mapped: bool) -> str | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from dragoman.policy.act import Access, PathFact
 from dragoman.policy.shell.limits import MAX_GLOB, MAX_TREE
-from dragoman.policy.shell.values import Arg, Scope
+from dragoman.policy.shell.values import NUMBER, Arg, Scope
 
 _STREAMS = frozenset(
     {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero", "/dev/urandom"}
@@ -103,19 +103,24 @@ def _leads_away(place: str, workspace: str) -> bool:
     return not sure or is_outside(path, workspace)
 
 
+def not_known(text: str, access: Access) -> PathFact:
+    """A path that cannot be told before the line runs."""
+    return PathFact(text, access, outside=True, known=not text.startswith("/"))
+
+
 def facts_of(arg: Arg, access: Access, scope: Scope, workspace: str) -> list[PathFact]:
     """What an argument that is a path may name."""
     if arg.values is None or scope.folders is None:
         if arg.values is not None and all(value.startswith("/") for value in arg.values):
             return _resolved(arg, access, ("/",), workspace)
-        return [PathFact(arg.text, access, outside=True)]
+        return [not_known(arg.text, access)]
     return _resolved(arg, access, scope.folders, workspace)
 
 
 def folders_outside(scope: Scope, access: Access, workspace: str) -> list[PathFact]:
     """The folders that a program runs in, if not in the workspace: they may be read without being named."""
     if scope.folders is None:
-        return [PathFact("(an unknown folder)", access, outside=True)]
+        return [not_known("(an unknown folder)", access)]
     # Not `real`, save for the workspace itself: a link may be there by now.
     found = [real_place(folder) for folder in scope.folders if folder != workspace]
     return [
@@ -129,8 +134,8 @@ def _resolved(arg: Arg, access: Access, folders: tuple[str, ...], workspace: str
     found = []
     for folder in folders:
         for value in arg.values or ():
-            if "\0" in value:
-                found.append(PathFact(arg.text, access, outside=True))
+            if "\0" in value or NUMBER in value:
+                found.append(not_known(arg.text, access))
                 continue
             joined = os.path.join(folder, value)  # noqa: PTH118
             if is_stream(joined):
@@ -300,24 +305,43 @@ def linked_from(target: Arg, source: Arg, scope: Scope) -> Arg:
     return Arg(source.text, tuple(dict.fromkeys(made)) if known else None)
 
 
-def facts_in_folder(target: Arg, sources: Sequence[Arg], scope: Scope, workspace: str) -> list[PathFact]:
-    """What `cp a b folder` writes: files of the same names in the folder."""
+def facts_in_folder(
+    target: Arg, sources: Sequence[Arg], scope: Scope, workspace: str, *, contents: bool
+) -> list[PathFact]:
+    """What `cp a b folder` writes: files of the same names in the folder. `contents`: what is in a source instead."""
     found: list[PathFact] = []
     for folder in facts_of(target, "write", scope, workspace):
-        if not folder.path.startswith("/") or not os.path.isdir(folder.path):  # noqa: PTH112
+        if not folder.known or not os.path.isdir(folder.path):  # noqa: PTH112
             continue
         for source in sources:
-            for value in source.values or ():
-                name = os.path.basename(value.rstrip("/"))  # noqa: PTH119
-                wild = source.pattern and _PATTERN.search(name)
-                if not name or "\0" in name or (wild and not name.startswith(".")):
-                    continue
+            for name in _copied_names(source, scope, contents):
                 place = f"{folder.path.rstrip('/')}/{name}"
-                if wild:
+                if source.pattern and _PATTERN.search(name):
                     found.append(_pattern_fact(place, "write", workspace))
                 else:
                     found.append(place_fact(place, "", "write", workspace))
     return found
+
+
+def _copied_names(source: Arg, scope: Scope, contents: bool) -> Iterator[str]:
+    """Names that a copy of something has. Of a pattern only one that finds hidden files: others are not protected."""
+    for value in source.values or ():
+        name = os.path.basename(value.rstrip("/"))  # noqa: PTH119
+        if "\0" in value or (source.pattern and _PATTERN.search(name) and not name.startswith(".")):
+            continue
+        if not contents and name not in ("", ".", ".."):
+            yield name
+            continue
+        for folder in scope.folders or ():
+            yield from _names_in(os.path.join(folder, value))  # noqa: PTH118
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry, _ in zip(entries, range(MAX_GLOB), strict=False)]
+    except OSError:
+        return []
 
 
 def _inner_names(value: str) -> list[str]:

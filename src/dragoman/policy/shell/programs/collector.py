@@ -286,6 +286,8 @@ class Collector:
             if program == "tar" and len(words) > 1 and words[1].only and not words[1].text.startswith("-"):
                 bundle = fixed("-" + words[1].text)  # `tar xzf`: the first word is options, without a dash
                 self._effects(program, PROGRAMS["tar"], [bundle], effects, scope)
+            elif program == "tar" and len(words) > 1 and words[1].only is None:
+                self._reason("the first word of `tar` may be options")
             if options is not None:
                 self._effects(program, options, words[1:], effects, scope)
             pairs += files.paths(program, words[1:], effects)

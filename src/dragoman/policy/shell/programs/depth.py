@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from dragoman.policy.act import Access, Below, PathFact
 from dragoman.policy.shell.places import facts_in_folder, facts_of, linked_from
@@ -81,12 +82,18 @@ def files_and_folders(
     found: list[PathFact] = []
     for arg, access in pairs:
         facts = facts_of(arg, access, scope, workspace)
-        if below is not None:
-            facts = [PathFact(one.path, access, one.outside, one.names, one.more, below) for one in facts]
-        found += facts
+        # Of the folder that is copied to, only what has the name of a copy is touched.
+        found += facts if plain and arg is plain[-1] else _going_in(facts, below)
     if len(plain) > 1:
-        found += facts_in_folder(plain[-1], plain[:-1], scope, workspace)
+        slash = program == "rsync" and any((arg.only or "").endswith("/") for arg in plain[:-1])
+        contents = slash or any(re.match(r"-[^-]*T|--no-t", arg.text) for arg in words[1:])
+        copied = facts_in_folder(plain[-1], plain[:-1], scope, workspace, contents=contents)
+        found += _going_in(copied, below)
     return found
+
+
+def _going_in(facts: list[PathFact], below: Below | None) -> list[PathFact]:
+    return [replace(fact, below=below) for fact in facts] if below is not None else facts
 
 
 def depth(program: str, words: list[Arg]) -> Below | None:

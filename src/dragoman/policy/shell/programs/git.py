@@ -65,6 +65,8 @@ _RUNS_ONLY = Options(
     ),
 )
 _SHORT = {
+    "init": _ANY,
+    "cat-file": Options(runs=("--textconv", "--filters")),
     "grep": Options(writes=("--output",), runs=("-O", "--open-files-in-pager", "--ext-grep", "--textconv")),
     "clone": _ANY,
     "rebase": _ANY,
@@ -161,3 +163,22 @@ def _top(folder: str) -> str:
             break
         place = above
     return folder
+
+
+_READERS = names(
+    """
+    status diff log show grep blame ls-files ls-tree ls-remote rev-parse rev-list describe cat-file shortlog reflog
+    show-ref merge-base diff-tree diff-index diff-files for-each-ref name-rev var version help count-objects fsck
+    whatchanged cherry annotate check-ignore check-attr
+    """
+)
+
+
+def only_reads(subcommand: str | None) -> bool:
+    """Whether a subcommand leaves the repository and its files as they are."""
+    return subcommand in _READERS
+
+
+def takes_template(subcommand: str | None, arguments: list[Arg]) -> bool:
+    """Whether hooks are copied into a repository."""
+    return subcommand == "init" and any((arg.only or arg.prefix).startswith("--te") for arg in arguments)

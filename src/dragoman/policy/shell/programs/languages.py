@@ -55,7 +55,7 @@ def read_git(
     words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[Pair], reason: Reason
 ) -> tuple[list[Arg], Scope]:
     """Git's words without options that change nothing, and the folder that it works in."""
-    at = 1
+    at, before_git = 1, scope.folders or ()
     while at < len(words) and (words[at].only is None or words[at].text.startswith("-")):
         word = words[at].only
         if word == "-C" and at + 1 < len(words):
@@ -88,6 +88,10 @@ def read_git(
     if subcommand == "config" and (file := git.writes_config(arguments)) is not None:
         effects.append(Effect("git config", "writes"))
         pairs.append((fixed(scope.home + file[1:] if file.startswith("~") else file), "write"))
+    if git.takes_template(subcommand, arguments):
+        pairs.append((fixed(".git/hooks"), "write"))
+    if not git.only_reads(subcommand) and subcommand:
+        pairs += [(fixed(folder), "write") for folder in scope.folders or () if folder not in before_git]
     pairs += files.paths("git", arguments, effects)
     pairs += [(arg, "read") for arg in git.named_paths(arguments, scope)]
     return [words[0], *words[at:]], scope

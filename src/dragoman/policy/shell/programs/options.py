@@ -107,6 +107,7 @@ PROGRAMS: dict[str, Options] = {
             ),
             *("-F", "--info-script", "--new-volume-script"),
         ),
+        writes=("-P", "--absolute-names", "-x", "--extract", "--get"),
         prints=False,
         words=(
             r"[^-/=][^/=]*:.*",
@@ -116,7 +117,8 @@ PROGRAMS: dict[str, Options] = {
     ),
     "zip": Options(runs=("-T", "-TT", "--test", "--unzip-command"), prints=False),
     "split": Options(runs=("--filter",), prints=False),
-    "rsync": Options(runs=("-e", "--rsh", "--rsync-path"), prints=False),
+    "rsync": Options(runs=("-e", "--rsh", "--rsync-path", "--daemon", "--config"), prints=False),
+    "install": Options(runs=("--strip-program",), prints=False),
     "scp": Options(runs=("-o", "-S", "-F"), prints=False),
     "sftp": Options(runs=("-o", "-S", "-F", "-b", "-s", "-D"), prints=False),
     "ssh": Options(runs=("-o", "-F", "-E", "-w"), prints=False),
