@@ -7,16 +7,18 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.audit import folder as places
 from dragoman.audit import record
 from dragoman.audit.chain import Chain, end_dead_chains
-from dragoman.audit.keys import fingerprint, load_key, replace_key
+from dragoman.audit.keys import KeyProblem, fingerprint, load_key, replace_key
 from dragoman.audit.prune import prune
 from dragoman.audit.read import Query, query
-from dragoman.audit.verify import Report, verify
+from dragoman.audit.report import Report
+from dragoman.audit.verify import verify
 from dragoman.wire import timestamps
 from dragoman.wire.timestamps import milliseconds
 
@@ -134,6 +136,45 @@ def half_a_record(audit: Audit) -> None:
     audit.segment(audit.first).write_bytes(b"\n".join(audit.lines(audit.first)[:5])[:-10])
 
 
+def _add_to_index(audit: Audit, kind: str, **facts: object) -> None:
+    path = audit.folder / places.INDEX
+    lines = path.read_bytes().splitlines()
+    lines.append(record.make_line(len(lines) + 1, timestamps.now(), kind, facts, record.digest(lines[-1])))
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+
+
+def said_to_be_pruned(audit: Audit) -> None:
+    """Whoever may write to the folder says that the configuration removed records."""
+    gone, kept = audit.lines(audit.first)[:9], audit.lines(audit.first)[9:]
+    told = {"chain": audit.first, "upTo": 9, "hash": record.digest(gone[-1])}
+    _add_to_index(audit, "pruned", **told, before="2099-01-01T00:00:00.000Z")
+    audit.segment(audit.first).unlink()
+    (audit.folder / audit.first / places.segment_name(10)).write_bytes(
+        b"".join(line + b"\n" for line in kept)
+    )
+
+
+def ended_once_more(audit: Audit) -> None:
+    """The chain was signed at record 7."""
+    lines = audit.lines(audit.first)[:7]
+    audit.rewrite(audit.first, lines)
+    _add_to_index(audit, "ended", chain=audit.first, last=7, hash=record.digest(lines[-1]))
+
+
+def begun_once_more(audit: Audit) -> None:
+    _add_to_index(audit, "begun", chain=audit.first)
+
+
+def ended_with_a_wrong_signature(audit: Audit) -> None:
+    path = audit.folder / places.INDEX
+    *lines, last = path.read_bytes().splitlines()
+    end_dead_chains(audit.folder)
+    _, *added = path.read_bytes().splitlines()[len(lines) :]
+    changed = added[0].replace(b'"killed":true', b'"killed":null')
+    assert changed != added[0]
+    path.write_bytes(b"".join(line + b"\n" for line in [*lines, last, changed]))
+
+
 ATTACKS: list[Callable[[Audit], None]] = [
     edited,
     reordered,
@@ -146,6 +187,10 @@ ATTACKS: list[Callable[[Audit], None]] = [
     index_cut,
     record_added,
     half_a_record,
+    said_to_be_pruned,
+    ended_once_more,
+    begun_once_more,
+    ended_with_a_wrong_signature,
 ]
 
 
@@ -248,9 +293,10 @@ def _write_index_anew(audit: Audit) -> None:
     _name_index(audit, audit.first, lines)
     end = places.end_of_chain(audit.folder / audit.first)
     assert end is not None
-    facts = record.read_record(lines[1]) | {"hash": end.hash}
+    key = load_key(audit.folder)
+    facts = record.read_record(lines[1]) | {"hash": end.hash, "key": fingerprint(key.public)}
     lines[1] = json.dumps(facts, separators=(",", ":")).encode()
-    _rehash(lines)
+    _rehash(lines, key.sign)
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     _name_index(audit, audit.second, lines)
 
@@ -290,6 +336,46 @@ def test_pruning_leaves_the_proof_of_what_remains(tmp_path: Path, monkeypatch: p
     assert prune(tmp_path, milliseconds(timestamps.now()) + 1000) == 1
     assert verify(tmp_path, heads).consistent
     assert not (tmp_path / id).exists()
+    notes = [note for note in verify(tmp_path).notes if "were removed at" in note]
+    assert len(notes) == 2 and id in notes[0]
+
+
+def test_a_head_that_was_still_to_be_kept_shows_what_was_removed_too_early(audit: Audit) -> None:
+    """Who has the key says that only what is of last year was removed."""
+    lines = audit.lines(audit.first)
+    told: dict[str, Any] = {"chain": audit.first, "upTo": 7, "hash": record.digest(lines[6])}
+    key = load_key(audit.folder)
+    places.add_to_index(audit.folder, "pruned", key=key, **told, before="2020-01-01T00:00:00.000Z")
+    audit.segment(audit.first).unlink()
+    (audit.folder / audit.first / places.segment_name(8)).write_bytes(b"\n".join([*lines[7:], b""]))
+    assert verify(audit.folder).consistent
+    assert "it was still to be kept" in problems(verify(audit.folder, audit.anchor))
+
+
+def test_nothing_is_removed_that_cannot_be_signed(audit: Audit) -> None:
+    (audit.folder / "key").unlink()
+    with pytest.raises(KeyProblem):
+        prune(audit.folder, milliseconds(timestamps.now()) + 1000)
+    assert len(places.chains(audit.folder)) == 2
+    assert verify(audit.folder, audit.anchor).consistent
+
+
+def test_an_end_that_was_told_meanwhile_is_not_told_again(
+    audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes look after a killed one's chain at the same time."""
+    read, others = places.read_index, [end_dead_chains]
+
+    def overtaken(folder: Path, offset: int = 0) -> tuple[list[bytes], int]:
+        found = read(folder, offset)
+        if others:
+            assert others.pop()(folder) == [audit.second]
+        return found
+
+    monkeypatch.setattr(places, "read_index", overtaken)
+    assert end_dead_chains(audit.folder) == []
+    monkeypatch.undo()
+    assert verify(audit.folder).consistent
 
 
 def test_places_that_hide_a_record_are_corrected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

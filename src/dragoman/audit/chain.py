@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from time import gmtime, strftime
 from typing import Any
@@ -19,7 +20,7 @@ from dragoman import machine
 from dragoman.audit import folder as places
 from dragoman.audit import record, seek
 from dragoman.audit.errors import AuditError
-from dragoman.audit.keys import Key, fingerprint, load_key
+from dragoman.audit.keys import Key, KeyProblem, fingerprint, load_key
 from dragoman.audit.seek import Places
 from dragoman.wire import timestamps
 
@@ -94,10 +95,11 @@ class Chain:
         self.sign()
         with self._guard:
             try:
-                known = {} if self._sessions is None else {"sessions": sorted(self._sessions)}
-                places.add_to_index(
-                    self._folder, "ended", chain=self.id, last=self._n, hash=self._hash, **known
-                )
+                known: dict[str, Any] = {}
+                if self._sessions is not None:
+                    known["sessions"] = sorted(self._sessions)
+                known |= {"chain": self.id, "last": self._n, "hash": self._hash}
+                places.add_to_index(self._folder, "ended", key=self._key, **known)
                 if self._offset >= seek.WORTH:
                     self._full.append((self._segment, self._places, self._offset))
             except OSError as error:
@@ -207,7 +209,8 @@ class Chain:
 def end_dead_chains(folder: Path) -> list[str]:
     """Tell the index how far the chains of killed processes reach, so that their ends cannot be cut off unseen."""
     open_chains: dict[str, None] = {}
-    for line in places.read_index(folder)[0]:
+    lines, offset = places.read_index(folder)
+    for line in lines:
         facts = record.read_record(line)
         if facts["kind"] == "begun":
             open_chains[str(facts.get("chain"))] = None
@@ -225,9 +228,17 @@ def end_dead_chains(folder: Path) -> list[str]:
                 reach = {"last": end.n, "hash": end.hash, **_sessions_of(chain)}
         except record.Broken:
             continue  # damaged, or of a newer version: `verify` tells
-        places.add_to_index(folder, "ended", chain=id, **reach, killed=True)
-        ended.append(id)
+        told = {"chain": id, **reach, "killed": True}
+        # its own process, or another one that looks after it, may have told it meanwhile
+        if places.add_to_index(folder, "ended", key=_usable_key(folder), unless_since=offset, **told):
+            ended.append(id)
     return ended
+
+
+def _usable_key(folder: Path) -> Key | None:
+    with suppress(KeyProblem, OSError):
+        return load_key(folder)
+    return None
 
 
 def _sessions_of(chain: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.audit import record
+from dragoman.audit.keys import Key, fingerprint
 from dragoman.wire import timestamps
 
 INDEX = "index.ndjson"
@@ -119,9 +120,16 @@ def read_index(folder: Path, offset: int = 0) -> tuple[list[bytes], int]:
     return [], offset
 
 
-def add_to_index(folder: Path, kind: str, **facts: Any) -> None:
-    """Append a line to the index; processes take turns. An append that was cut off before is removed."""
+def add_to_index(
+    folder: Path, kind: str, *, key: Key | None = None, unless_since: int | None = None, **facts: Any
+) -> bool:
+    """Append a line to the index, signed if there is a key; an append that was cut off before is removed.
+
+    Processes take turns. False: one added such a line about the chain after the offset `unless_since`.
+    """
     with _turn(folder):
+        if unless_since is not None and _is_told(folder, unless_since, kind, facts["chain"]):
+            return False
         descriptor = os.open(folder / INDEX, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             end = end_of_file(folder / INDEX)
@@ -129,10 +137,20 @@ def add_to_index(folder: Path, kind: str, **facts: Any) -> None:
                 (end.n, end.hash, end.offset) if end is not None else (0, record.BEGINNING, 0)
             )
             os.ftruncate(descriptor, offset)
-            line = record.make_line(n + 1, timestamps.now(), kind, facts, previous) + b"\n"
-            write_at(descriptor, line, offset)
+            if key is not None:
+                facts["key"] = fingerprint(key.public)
+            line = record.make_line(n + 1, timestamps.now(), kind, facts, previous)
+            if key is not None:
+                line = record.signed(line, key.sign(line))
+            write_at(descriptor, line + b"\n", offset)
         finally:
             os.close(descriptor)
+    return True
+
+
+def _is_told(folder: Path, since: int, kind: str, chain: str) -> bool:
+    told = map(record.read_record, read_index(folder, since)[0])
+    return any(facts["kind"] == kind and facts.get("chain") == chain for facts in told)
 
 
 def write_at(descriptor: int, data: bytes, offset: int) -> None:

@@ -152,5 +152,5 @@ class AuditLog:
                 pruned = time()
                 try:
                     prune(self.folder, int(time() * 1000) - self._config.retain_days * DAY)
-                except (OSError, Broken) as error:
+                except (OSError, Broken, KeyProblem) as error:
                     log.warning("old records of the audit are not removed", extra={"error": str(error)})

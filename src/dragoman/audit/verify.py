@@ -14,72 +14,11 @@ from typing import Any
 from dragoman.audit import folder as places
 from dragoman.audit import record, seek
 from dragoman.audit.keys import is_signed_by, public_keys
+from dragoman.audit.report import ChainReport, Problem, Report
 from dragoman.audit.seek import Places
 
 MOST_PROBLEMS = 100
 """Problems told of one chain: after these it is broken enough."""
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    chain: str
-    record: int
-    text: str
-
-    def facts(self) -> dict[str, Any]:
-        return {"chain": self.chain, "record": self.record, "problem": self.text}
-
-
-@dataclass(slots=True)
-class ChainReport:
-    chain: str
-    first: int = 1
-    last: int = 0
-    signed: int = 0
-    """Number of the last record under a valid signature."""
-    signed_at: str = ""
-    anchored: int = 0
-    anchored_at: str = ""
-    open_since: str = ""
-    """Time of the first record that no anchor covers; empty if all are covered."""
-    alive: bool = False
-    ended: bool = False
-    killed: bool = False
-
-    def facts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if name != "open_since"}
-
-
-@dataclass(slots=True)
-class Report:
-    problems: list[Problem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    chains: list[ChainReport] = field(default_factory=list)
-    records: int = 0
-    anchors: int = 0
-
-    @property
-    def consistent(self) -> bool:
-        return not self.problems
-
-    @property
-    def anchored_up_to(self) -> str | None:
-        """Before this time nothing can have been changed unseen; None without anchors."""
-        if not self.anchors or self.problems:
-            return None
-        begun = [chain.open_since for chain in self.chains if chain.open_since]
-        latest = max((chain.anchored_at for chain in self.chains), default="")
-        return min(begun) if begun else latest or None
-
-    def facts(self) -> dict[str, Any]:
-        return {
-            "consistent": self.consistent,
-            "anchoredUpTo": self.anchored_up_to,
-            "records": self.records,
-            "problems": [problem.facts() for problem in self.problems],
-            "notes": self.notes,
-            "chains": [chain.facts() for chain in self.chains],
-        }
 
 
 @dataclass(slots=True)
@@ -91,7 +30,8 @@ class Index:
     begun: dict[str, int] = field(default_factory=dict)
     ended: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     """Line and facts of a chain's end."""
-    pruned: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pruned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """What was removed of a chain's beginning, in the order of time; only what is signed."""
     offset: int = 0
     """How far the file was read."""
 
@@ -218,11 +158,34 @@ class _Verifier:
         if not isinstance(chain, str) or not places.CHAIN_ID.fullmatch(chain):
             return
         if kind == "begun":
-            index.begun[chain] = expected
+            if index.begun.setdefault(chain, expected) != expected:
+                self.problem("index", expected, f"chain {chain} has begun before: the line was added")
         elif kind == "ended":
-            index.ended[chain] = (expected, facts)
+            self._chain_ended(chain, expected, line, facts)
         elif kind == "pruned":
-            index.pruned[chain] = facts
+            self._chain_pruned(chain, expected, line, facts)
+
+    def _chain_ended(self, chain: str, number: int, line: bytes, facts: dict[str, Any]) -> None:
+        if self._index.ended.setdefault(chain, (number, facts))[0] != number:
+            self.problem("index", number, f"chain {chain} has ended before: the line was added")
+        elif "key" not in facts and record.split_signature(line) is None:
+            self.note(f"chain {chain}: its end is not signed, since the key could not be used then")
+        elif (why := self.signer_problem(line, facts)) is not None:
+            self.problem("index", number, f"the end of chain {chain} does not count: {why}")
+
+    def _chain_pruned(self, chain: str, number: int, line: bytes, facts: dict[str, Any]) -> None:
+        """Records that are gone by the configuration; who cannot sign cannot say so of others."""
+        why = self.signer_problem(line, facts)
+        if why is None and not (isinstance(facts.get("upTo"), int) and isinstance(facts.get("before"), str)):
+            why = "it does not say how far"
+        if why is not None:
+            self.problem("index", number, f"that records of chain {chain} were removed does not count: {why}")
+            return
+        self._index.pruned.setdefault(chain, []).append(facts)
+        self.note(
+            f"chain {chain}: the records up to {facts['upTo']} were removed at {facts['at']}, "
+            f"as those before {facts['before']} were no longer kept"
+        )
 
     @property
     def folder(self) -> Path:
@@ -270,9 +233,8 @@ class _ChainCheck:
         report.killed = end is not None and end[1].get("killed") is True
         self._check_end(end[1] if end is not None else None, bool(paths))
         for n, line in sorted(self._anchors.items()):
-            if n > report.first - 1:
-                told = record.read_record(line).get("at")
-                self._problem(n, f"it was kept elsewhere as it was at {told}, and is gone or changed here")
+            told = record.read_record(line).get("at")
+            self._problem(n, f"it was kept elsewhere as it was at {told}, and is gone or changed here")
         if self._name not in self._all.index.begun:
             if report.last <= 1 and not self._all.anchored(self._name):
                 self._all.note(f"chain {self._name} has no records: its process was killed when it began")
@@ -281,10 +243,14 @@ class _ChainCheck:
         return report
 
     def _begin_after_pruned(self) -> None:
-        pruned = self._all.index.pruned.get(self._name)
-        if pruned is not None and isinstance(pruned.get("upTo"), int):
-            self._report.first = pruned["upTo"] + 1
-            self._report.last = pruned["upTo"]
+        report = self._report
+        for pruned in self._all.index.pruned.get(self._name, ()):
+            for n in [n for n in self._anchors if report.last < n <= pruned["upTo"]]:
+                at = record.read_record(self._anchors.pop(n))["at"]
+                if at >= pruned["before"]:
+                    self._problem(n, f"it was removed, but is of {at}: it was still to be kept")
+            report.last = max(report.last, pruned["upTo"])
+            report.first = report.last + 1
             self._previous = str(pruned.get("hash"))
 
     def _segment(self, path: Path, *, last: bool) -> None:

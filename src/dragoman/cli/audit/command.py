@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dragoman.audit.browse.table import as_csv, as_ndjson
 from dragoman.audit.read import Follower, Query, latest, query, show
-from dragoman.audit.table import as_csv, as_ndjson
 from dragoman.cli.audit.show import print_record, print_records
 from dragoman.cli.audit.tell import tell
 from dragoman.cli.audit.times import Moment

@@ -13,7 +13,8 @@ from dragoman.audit import folder as places
 from dragoman.audit import record
 from dragoman.audit.anchors import read_anchor
 from dragoman.audit.keys import PUBLIC, SECRET, KeyProblem, load_key
-from dragoman.audit.verify import Report, verify
+from dragoman.audit.report import Report
+from dragoman.audit.verify import verify
 from dragoman.config.audit_model import AuditConfig
 from dragoman.masking import mask_setting
 from dragoman.wire.timestamps import milliseconds

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dragoman.audit.table import about
+from dragoman.audit.browse.table import about
 from dragoman.cli.terminal.table import print_table
 from dragoman.terminal import clean
 

@@ -121,8 +121,8 @@ class AuditApi:
         await _stream(request, NDJSON, (msgspec.json.encode(step) + b"\n" for step in steps))
 
     async def _export(self, request: Request, values: Values) -> None:
+        from dragoman.audit.browse.table import as_csv, as_ndjson
         from dragoman.audit.read import query
-        from dragoman.audit.table import as_csv, as_ndjson
 
         wanted = request.query("format") or "ndjson"
         if wanted not in EXPORTS:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from dragoman.audit.table import about
+from dragoman.audit.browse.table import about
 from dragoman.config.root import find_root
 from dragoman.gateway.delivery.decisions import decisions_of
 from dragoman.gateway.gateway import Gateway
