@@ -31,7 +31,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
     "rpc": ("wire",),
     "gateway": (
-        *("wire", "rpc", "config.model", "config.root", "config.workspace_rules", "log"),
+        *("wire", "rpc", "config.model", "config.root", "config.workspace_rules", "config.mcp_model", "log"),
         *(
             "policy.act",
             "policy.decide",

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from dragoman.agents.cache import FileCapabilityCache
 from dragoman.agents.custody import Custody
 from dragoman.agents.known import ConfiguredAgents, known_layer
 from dragoman.agents.launcher import ProcessLauncher
+from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.cli.audit.opening import open_audit, record_renewal
 from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
@@ -40,6 +41,7 @@ from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.followers import SocketFollowers
 from dragoman.transports.listen import Listener, ListenError
+from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
@@ -127,6 +129,7 @@ async def gateway(
         remembered=functools.partial(_open_remembered, paths),
         policy_trouble=policies.trouble,
         boxes=_boxes(config, paths, custody, sandbox),
+        read_secrets=_read_secrets,
         witness=Several([*witnesses, *traces]),
         audit=audit,
         checkpoints=checkpoints,
@@ -151,6 +154,13 @@ async def gateway(
         for trace in traces:
             trace.close()
         await close_audit()
+
+
+async def _read_secrets(references: Mapping[str, str], whose: str) -> dict[str, str]:
+    try:
+        return await resolve_secrets(references, os.environ)
+    except SecretError as error:
+        raise internal(f"{whose} lacks a secret: {error}") from error
 
 
 def _custody_records(paths: Paths) -> Path | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from dragoman.config.errors import ConfigError
+from dragoman.config.mcp_model import McpConfig
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.sandbox_model import SandboxConfig
 
@@ -46,6 +47,8 @@ def check(config: Config, blame: Callable[..., str], any_agent: bool = False) ->
         _check_agent(name, agent, config, complain)
     for name, box in config.sandboxes.items():
         _check_sandbox(name, box, complain)
+    for name, server in config.mcp.items():
+        _check_mcp(name, server, config, complain, any_agent)
     for index, rule in enumerate(config.workspaces):
         here = ("workspaces", f"[{index}]")
         if rule.agent is not None and not any_agent:
@@ -145,6 +148,27 @@ def _network_trouble(text: str) -> str | None:
     except ValueError:
         return f'expected an address or a network, such as "10.0.0.2" or "10.0.0.0/8", got "{text}"'
     return None
+
+
+def _check_mcp(name: str, server: McpConfig, config: Config, complain: _Complain, any_agent: bool) -> None:
+    path = ("mcp", name)
+    if not _NAME.fullmatch(name):
+        complain(path, "a name has letters, digits, - and _ only")
+    if bool(server.command and server.command[0]) == (server.url is not None):
+        complain(path, "a server has either `command` or `url`")
+    elif server.url is not None:
+        url, _ = _url_trouble(server.url)
+        if url is not None or not server.url.lower().startswith("http"):
+            complain((*path, "url"), "expected http://HOST/… or https://HOST/…, without a password in it")
+    for key, kept in (("env", server.command), ("headers", server.url)):
+        if getattr(server, key) and not kept:
+            complain((*path, key), f"a server with `{'url' if server.url else 'command'}` has no {key}")
+    for key, reference in server.secrets.items():
+        _check_secret((*path, "secrets", key), reference, complain)
+        if key in server.env or key in server.headers:
+            complain((*path, "secrets", key), "it is set twice: leave one of them out")
+    for agent in () if any_agent else server.agents:
+        _must_exist("agent", agent, config.agents, (*path, "agents"), complain)
 
 
 def _check_sandbox(name: str, box: SandboxConfig, complain: _Complain) -> None:

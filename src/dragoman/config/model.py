@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
+from dragoman.config.mcp_model import McpConfig
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.config.workspace_rules import WorkspaceRule
@@ -375,6 +376,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     default_agent: Annotated[str, Meta(description="The agent of a session that names none.")] = "builtin"
     agents: Annotated[dict[str, AgentConfig], Meta(description="The agents by name.")] = {}
     sandboxes: Annotated[dict[str, SandboxConfig], Meta(description="The sandboxes by name.")] = {}
+    mcp: Annotated[dict[str, McpConfig], Meta(description="MCP servers for sessions, by name.")] = {}
     workspaces: Annotated[
         list[WorkspaceRule], Meta(description="Agents and sandboxes by workspace; the first match counts.")
     ] = []

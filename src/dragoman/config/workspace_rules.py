@@ -31,6 +31,11 @@ def rules_for(cwd: str, rules: Iterable[WorkspaceRule]) -> Iterator[WorkspaceRul
         yield from (rule for rule in rules if _matches(rule.path, folder))
 
 
+def covers(pattern: str, cwd: str) -> bool:
+    """Whether a directory or glob covers `cwd`, by its real path or its name."""
+    return any(_matches(pattern, folder) for folder in (os.path.realpath(cwd), cwd))
+
+
 def _matches(pattern: str, folder: str) -> bool:
     named = str(Path(pattern).expanduser())
     return any(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -24,7 +24,7 @@ from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.wire import limits
-from dragoman.wire.errors import RpcError, invalid_params
+from dragoman.wire.errors import RpcError, internal, invalid_params
 
 if TYPE_CHECKING:
     from dragoman.policy.decide import Policy
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+ReadSecrets = Callable[[Mapping[str, str], str], Awaitable[dict[str, str]]]
+"""The values behind references; raises `RpcError`; the second argument says whose they are."""
 
 
 class AgentDirectory(Protocol):
@@ -64,6 +68,7 @@ class Outside:
     """Answers that people had us remember, opened at the first question; None: they end with the process."""
     policy_trouble: Callable[[str], str | None] = lambda workspace: None
     """Why a workspace's policy files are not what is in force; None if they are."""
+    read_secrets: ReadSecrets | None = None
     witness: Witness = field(default_factory=Several)
     audit: Audit = field(default_factory=NoAudit)
     checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
@@ -79,6 +84,7 @@ class Runtime:
         self.dialer = outside.dialer
         self.followers = outside.followers
         self.boxes = outside.boxes
+        self.read_secrets = outside.read_secrets or _no_secrets
         self.policy_for = outside.policy_for or (lambda workspace: _policy_of(config))
         self._open_remembered = outside.remembered or _only_here
         self.policy_trouble = outside.policy_trouble
@@ -159,6 +165,12 @@ class Runtime:
                 log.info("background work failed: %s", error.message)
             else:
                 log.error("background work failed", exc_info=error)
+
+
+async def _no_secrets(references: Mapping[str, str], whose: str) -> dict[str, str]:
+    if references:
+        raise internal(f"{whose} lacks a secret: this gateway reads none")
+    return {}
 
 
 def _only_here() -> Remembered:

@@ -92,7 +92,7 @@ class Adoption(SharedLoad):
 
     async def _load(self, agent: AgentConnection) -> None:
         session = self._session
-        servers = session.setup.servers_for(agent)
+        servers = await session.setup.servers_for(self._gateway, agent, session.cwd)
         session.binding.check_open()
         session.bind(agent, session.agent_session_id)
         self._journal.hold()

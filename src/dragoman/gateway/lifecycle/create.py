@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -12,7 +13,7 @@ from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
 from dragoman.gateway.lifecycle import restart_agent
-from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, mcp_servers
+from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, configured_servers, mcp_servers
 from dragoman.gateway.lifecycle.workspace import (
     check_cwd,
     check_cwd_exists,
@@ -53,12 +54,13 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
     check_cwd_exists(cwd)
     workspace = workspace_root(cwd)
     sandbox = _sandbox(params)
+    configured = await configured_servers(client.gateway, name, cwd)
     agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
     setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
     session = Session(client.gateway, session_id, name, cwd, workspace, setup)
     session.entry.know(None, {} if sandbox is None else {"sandbox": sandbox})
     try:
-        raw = setup_params(request, params, agent)
+        raw = setup_params(request, params, agent, configured)
     except RpcError:
         client.gateway.pool.reap(agent)
         raise
@@ -96,7 +98,8 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     session.entry.know(original.entry.title, {} if sandbox is None else {"sandbox": sandbox})
     agent = original.agent
     if agent is not None and agent.capabilities.session("fork"):
-        raw = setup_params(request, params, agent, original.agent_session_id)
+        configured = await configured_servers(client.gateway, agent.name, cwd)
+        raw = setup_params(request, params, agent, configured, original.agent_session_id)
         await _create(client, request, agent, session, "session/fork", raw, original)
     elif original.journal is None:
         raise method_not_found("session/fork")
@@ -252,7 +255,7 @@ async def _delete_at_agent(client: ClientConnection, name: str, agent_session_id
         raise method_not_found("session/delete")
 
 
-def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
+def setup_params(request: Request, params: JsonObject, agent: AgentConnection, configured: Sequence[JsonObject],
                  agent_session_id: str | None = None) -> bytes:  # fmt: skip
     """The client's params, with the agent's session id and MCP servers in the form that the agent accepts."""
     directories = check_directories(params.get("additionalDirectories"))
@@ -262,7 +265,8 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection,
     raw = message.members(request.params)
     if not agent.is_owner:
         _drop_own_meta(raw)
-    raw["mcpServers"] = Raw(encode(mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name)))
+    servers = mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name, configured)
+    raw["mcpServers"] = Raw(encode(servers))
     if agent_session_id is not None:
         raw["sessionId"] = Raw(encode(agent_session_id))
     return encode(raw)

@@ -1,4 +1,4 @@
-"""Checks the client's MCP servers and converts them to the form that the agent accepts (D-31, G-035).
+"""The MCP servers of a session: the client's, checked and in the form that the agent accepts, and ours (D-31, G-035).
 
 Each member is checked here, for every agent, so that the error names its place (`mcpServers[0].env[1].name`)
 instead of a server that fails to start later.
@@ -6,11 +6,19 @@ instead of a server that fails to start later.
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from dragoman.config.mcp_model import McpConfig
 from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.json_types import JsonObject
 from dragoman.wire.errors import RpcError, invalid_params
+
+if TYPE_CHECKING:
+    from dragoman.gateway.runtime import Runtime
+
+log = logging.getLogger(__name__)
 
 FIELD = "mcpServers"
 REMOTE = ("http", "sse")
@@ -28,8 +36,35 @@ def check_mcp_servers(value: object) -> list[JsonObject]:
     return [_checked(entry, f"{FIELD}[{index}]", index) for index, entry in enumerate(value)]
 
 
-def mcp_servers(value: object, agent: AgentCapabilities, agent_name: str) -> list[JsonObject]:
-    """The servers for one agent; raises for a server whose transport the agent does not support."""
+async def configured_servers(gateway: Runtime, agent_name: str, cwd: str) -> list[JsonObject]:
+    """The servers of `[mcp.NAME]` for a session, with their secrets; raises `RpcError` if one cannot be read."""
+    if not gateway.config.mcp:
+        return []
+    remote = gateway.agent_config(agent_name).kind == "remote"
+    return [
+        await _configured(gateway, name, server)
+        for name, server in gateway.config.mcp.items()
+        if server.is_for(agent_name, remote, cwd)
+    ]
+
+
+async def _configured(gateway: Runtime, name: str, server: McpConfig) -> JsonObject:
+    secrets = await gateway.read_secrets(server.secrets, f"The MCP server {name}")
+    values = {**server.env, **server.headers, **secrets}
+    gateway.audit.hide(values.values())
+    pairs = _pairs(values, f"mcp.{name}", name, NUL if server.url is None else LINE_ENDS)
+    if server.url is not None:
+        return {"type": server.transport, "name": name, "url": server.url, "headers": pairs}
+    return {"name": name, "command": server.command[0], "args": server.command[1:], "env": pairs}
+
+
+def mcp_servers(
+    value: object, agent: AgentCapabilities, agent_name: str, configured: Sequence[JsonObject] = ()
+) -> list[JsonObject]:
+    """The client's servers and the configured ones for one agent; of two with one name the client's is taken.
+
+    Raises for a server of the client whose transport the agent does not support; a configured one is left out.
+    """
     servers = check_mcp_servers(value)
     for server in servers:
         kind = server.get("type")
@@ -41,6 +76,18 @@ def mcp_servers(value: object, agent: AgentCapabilities, agent_name: str) -> lis
                 server=server["name"],
                 capability=f"mcpCapabilities.{kind}",
             )
+    named = {server.get("name") for server in servers}
+    for server in configured:
+        kind, name = server.get("type"), server["name"]
+        if name in named:
+            log.info("the client has an MCP server %s of its own", name, extra={"agent": agent_name})
+        elif kind in REMOTE and not agent.mcp(kind):
+            log.warning(
+                "left out the MCP server %s: the agent does not support %s servers", name, kind,
+                extra={"agent": agent_name},
+            )  # fmt: skip
+        else:
+            servers.append(server)
     return servers
 
 

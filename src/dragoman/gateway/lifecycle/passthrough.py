@@ -21,6 +21,7 @@ from dragoman.gateway.delivery.feed import DirectFeed
 from dragoman.gateway.delivery.journal_attachment import JournalAttachment, reads_journal
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_own_meta
 from dragoman.gateway.lifecycle.create import setup_params
+from dragoman.gateway.lifecycle.mcp_servers import configured_servers
 from dragoman.gateway.ownership.owner_connection import OwnerConnection, OwnerGone
 from dragoman.gateway.rewriting.rewrite import reply_for_client
 from dragoman.gateway.session.session import Session, result_line
@@ -65,7 +66,7 @@ async def _from_owner(
         if not was_attached:
             feed.expect_replay(attachment, owner.position)
         if client.may_control:
-            raw = setup_params(request, params, owner, session.agent_session_id)
+            raw = setup_params(request, params, owner, (), session.agent_session_id)
         else:
             raw = _watching_params(session, params)
     hidden = not attachment.reads_journal and (method == LOAD or after is not None)
@@ -147,7 +148,8 @@ async def _from_agent(
         was_attached = session.id in client.attachments
         attachment: Attachment | None = None
         try:
-            raw = setup_params(request, params, agent, session.agent_session_id)
+            configured = await configured_servers(client.gateway, agent.name, session.cwd)
+            raw = setup_params(request, params, agent, configured, session.agent_session_id)
             session.bind(agent, session.agent_session_id)
             attachment = session.attach(client)
             if method == LOAD or not was_attached:

@@ -166,7 +166,7 @@ async def _climb(gateway: Registry, session: Session, agent: AgentConnection) ->
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
     """Resume or load the session at the agent; its replay is discarded, since the journal has it."""
     former = session.agent_session_id
-    params = session.setup.params_for(agent, session.cwd, former)
+    params = await session.setup.params_for(session.gateway, agent, session.cwd, former)
     _bind(session, agent, former)
     session.updates.discard()
     try:
@@ -213,7 +213,8 @@ async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConne
     created = False
     try:
         limit = session.gateway.config.limits.start_timeout
-        reply = await agent.ask("session/new", session.setup.params_for(agent, session.cwd, None), limit)
+        params = await session.setup.params_for(session.gateway, agent, session.cwd, None)
+        reply = await agent.ask("session/new", params, limit)
         if reply.ok:
             _bind(session, agent, new_agent_session(agent, reply))
             created = True

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.gateway.lifecycle.mcp_servers import mcp_servers
+from dragoman.gateway.lifecycle.mcp_servers import configured_servers, mcp_servers
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent import AgentConnection
+    from dragoman.gateway.runtime import Runtime
 
 
 class Setup:
@@ -29,12 +30,15 @@ class Setup:
     def woken_by(self, token_name: str) -> None:
         self.token_name = token_name
 
-    def servers_for(self, agent: AgentConnection) -> list[JsonObject]:
-        return mcp_servers(self._mcp_servers, agent.capabilities, agent.name)
+    async def servers_for(self, gateway: Runtime, agent: AgentConnection, cwd: str) -> list[JsonObject]:
+        configured = await configured_servers(gateway, agent.name, cwd)
+        return mcp_servers(self._mcp_servers, agent.capabilities, agent.name, configured)
 
-    def params_for(self, agent: AgentConnection, cwd: str, agent_session_id: str | None) -> bytes:
+    async def params_for(
+        self, gateway: Runtime, agent: AgentConnection, cwd: str, agent_session_id: str | None
+    ) -> bytes:
         """Params of `session/new`, or of `session/load` and `session/resume` with the agent's id."""
-        params: JsonObject = {"cwd": cwd, "mcpServers": self.servers_for(agent)}
+        params: JsonObject = {"cwd": cwd, "mcpServers": await self.servers_for(gateway, agent, cwd)}
         if self.directories and agent.capabilities.session("additionalDirectories"):
             params["additionalDirectories"] = self.directories
         if agent_session_id is not None:
