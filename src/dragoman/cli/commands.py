@@ -25,7 +25,7 @@ COMMANDS = {
     "rewind": ("dragoman.cli.changes.restore:rewind", "Take a session's files back to before a message."),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "policy": (
-        "dragoman.cli.policy:policy",
+        "dragoman.cli.policy.command:policy",
         "Show, check and try the rules that answer permission questions.",
     ),
     "audit": (

@@ -11,9 +11,16 @@ import click
 
 from dragoman.cli.audit.replay import replay
 from dragoman.cli.commands import SETTINGS
-from dragoman.cli.policy_edit import edit
-from dragoman.cli.policy_explain import explain, seen_lines
-from dragoman.cli.remembered import WITHOUT, answers_in_force, forget, memory_facts, memory_line, remembered
+from dragoman.cli.policy.edit import edit
+from dragoman.cli.policy.explain import explain, seen_lines
+from dragoman.cli.policy.remembered import (
+    WITHOUT,
+    answers_in_force,
+    forget,
+    memory_facts,
+    memory_line,
+    remembered,
+)
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.remembered import WITHOUT, answers_in_force, memory_facts, memory_line
+from dragoman.cli.policy.remembered import WITHOUT, answers_in_force, memory_facts, memory_line
 from dragoman.cli.settings import load_settings
 from dragoman.config.errors import ConfigError
 from dragoman.terminal import style
