@@ -109,6 +109,27 @@ MISTAKES = [
         '[[policy.rules]]\ndecision = "alow"',
         'policy.rules[0].decision: expected one of "allow", "ask", "deny"',
     ),
+    ("[mcp.x]", "mcp.x: a server has either `command` or `url`"),
+    ('[mcp.x]\ncommand = ["a"]\nurl = "http://h/"', "mcp.x: a server has either `command` or `url`"),
+    ('[mcp."a b"]\ncommand = ["a"]', "a name has letters, digits, - and _ only"),
+    ('[mcp.x]\nurl = "ws://h/"', "mcp.x.url: expected http://HOST/… or https://HOST/…"),
+    ('[mcp.x]\nurl = "https://me:secret@h/"', "mcp.x.url: expected http://HOST/… or https://HOST/…"),
+    (
+        '[mcp.x]\ncommand = ["a"]\nheaders = {A = "1"}',
+        "mcp.x.headers: a server with `command` has no headers",
+    ),
+    (
+        '[mcp.x]\ncommand = ["a"]\nsecrets = {A = "s3"}',
+        "mcp.x.secrets.A: expected env:NAME, file:PATH or keyring",
+    ),
+    (
+        '[mcp.x]\ncommand = ["a"]\nenv = {A = "1"}\nsecrets = {A = "env:B"}',
+        "mcp.x.secrets.A: it is set twice: leave one of them out",
+    ),
+    (
+        '[mcp.x]\ncommand = ["a"]\nagents = ["gemni"]',
+        'mcp.x.agents: there is no agent "gemni"; did you mean "gemini"',
+    ),
     (
         '[[policy.narrow]]\ndecision = "allow"',
         'policy.narrow[0].decision: expected "deny" or "ask", got "allow"',

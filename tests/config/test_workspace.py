@@ -50,6 +50,12 @@ def test_an_untrusted_workspace_names_no_commands(load_with: LoadWith, project: 
     assert "/evil" not in warning
 
 
+def test_an_untrusted_workspace_adds_no_mcp_server(load_with: LoadWith) -> None:
+    loaded = load_with(workspace='[mcp.evil]\ncommand = ["/evil"]')
+    assert loaded.config.mcp == {}
+    assert "ignored mcp.evil.command" in loaded.warnings[0]
+
+
 def test_a_trusted_workspace_names_commands_until_it_changes(
     load_with: LoadWith, paths: Paths, project: Path
 ) -> None:

@@ -32,6 +32,7 @@ COMMANDS = {
         "dragoman.cli.audit.command:audit",
         "Show what agents did and who allowed it, and prove it.",
     ),
+    "mcp": ("dragoman.cli.mcp:mcp", "List the MCP servers that every agent gets."),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
     "config": ("dragoman.cli.config:config", "Show, find, create and trust configuration."),

@@ -83,6 +83,7 @@ def markdown() -> str:
 EXAMPLES: dict[str, dict[str, Any]] = {
     "[agents.NAME]": {"kind": "acp", "command": ["my-agent", "--acp"]},
     "[sandboxes.NAME]": {"kind": "podman", "image": "registry/agent:latest"},
+    "[mcp.NAME]": {"command": ["my-mcp-server", "--stdio"]},
     "[[workspaces]]": {"path": "~/work", "agent": "claude"},
     "[[policy.rules]]": {"decision": "allow", "kind": ["read", "search"]},
     "[[policy.narrow]]": {"decision": "ask", "kind": ["execute"]},
