@@ -31,7 +31,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
     "rpc": ("wire",),
     "gateway": (
-        *("wire", "rpc", "config.model", "config.root", "config.workspace_rules", "config.mcp_model", "log"),
+        *(
+            "wire",
+            "rpc",
+            "config.model",
+            "config.root",
+            "config.sections.workspaces",
+            "config.sections.mcp",
+            "log",
+        ),
         *(
             "policy.act",
             "policy.decide",

@@ -14,7 +14,7 @@ from dragoman.cli.terminal.table import print_table
 from dragoman.terminal import escape
 
 if TYPE_CHECKING:
-    from dragoman.config.mcp_model import McpConfig
+    from dragoman.config.sections.mcp import McpConfig
 
 
 @click.group(context_settings=SETTINGS)

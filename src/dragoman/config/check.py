@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterable
 
 from dragoman.config.errors import ConfigError
-from dragoman.config.mcp_model import McpConfig
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.sandbox_model import SandboxConfig
+from dragoman.config.sections.mcp import McpConfig
 
 RESERVED_NAMES = frozenset({"rpc", "sse", "inline", "events"})
 """Not allowed as agent names: `/acp/NAME` is another endpoint for these."""

@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
-from dragoman.config.mcp_model import McpConfig
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.sections.checkpoints import CheckpointsConfig
-from dragoman.config.workspace_rules import WorkspaceRule
+from dragoman.config.sections.mcp import McpConfig
+from dragoman.config.sections.workspaces import WorkspaceRule
 
 AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]
 Decision = Literal["allow", "deny", "ask"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from dragoman.config.model import AgentConfig, Config
-from dragoman.config.workspace_rules import rules_for
+from dragoman.config.sections.workspaces import rules_for
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher

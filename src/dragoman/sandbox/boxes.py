@@ -15,8 +15,8 @@ from dragoman.agents.environment import QUIET, agent_environment
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
 from dragoman.config.sandbox_model import SandboxConfig
+from dragoman.config.sections.workspaces import rules_for
 from dragoman.config.variables import DIRECT_SPAWN, is_on
-from dragoman.config.workspace_rules import rules_for
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Box, Enclosed
 from dragoman.sandbox.allowlist import GENERAL, TOOL, allowed, login_files, login_of

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dragoman.config.mcp_model import McpConfig
+from dragoman.config.sections.mcp import McpConfig
 from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.json_types import JsonObject
 from dragoman.wire.errors import RpcError, invalid_params

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from dragoman.config.workspace_rules import covers
+from dragoman.config.sections.workspaces import covers
 
 
 class McpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
