@@ -61,8 +61,8 @@ async def test_a_session_tells_its_mediation_level_and_leads_to_its_records(
 async def test_decisions_are_listed_page_by_page_and_an_error_can_be_tried_again(arrive: Arrive) -> None:
     me = await arrive()
     pages = {
-        "": {"decisions": [_decision(2)], "nextCursor": "older"},
-        "older": {"decisions": [_decision(1)]},
+        "": {"decisions": [_decision(2, by="cancel")], "nextCursor": "older"},
+        "older": {"decisions": [_decision(1, rule="tests")]},
     }
     refused: list[str] = []
 
@@ -80,18 +80,20 @@ async def test_decisions_are_listed_page_by_page_and_an_error_can_be_tried_again
     await expect(recent).to_contain_text("No audit is kept here.")
     await recent.get_by_role("button", name="Try again").click()
     await expect(recent.get_by_role("listitem")).to_have_count(1)
+    await expect(recent.get_by_role("listitem")).to_contain_text("the turn was stopped")
     await recent.get_by_role("button", name="Show older decisions").click()
     await expect(recent.get_by_role("listitem")).to_have_count(2)
+    await expect(recent.get_by_role("listitem").last).to_contain_text("by the rule “tests”")
     await expect(recent.get_by_role("button", name="Show older decisions")).to_have_count(0)
     me.complaints.clear()  # the browser calls a 409 an error
 
 
-def _decision(number: int) -> dict[str, str]:
+def _decision(number: int, **who: str) -> dict[str, str]:
     return {
+        **who,
         "id": f"20261118-aaaaaaaa:{number}",
         "session": "dgm_x",
         "time": "2026-11-18T03:31:02.123Z",
         "title": f"make {number}",
         "decision": "allow",
-        "rule": "tests",
     }

@@ -55,10 +55,13 @@ async def test_an_answer_for_today_is_edited_found_and_revoked(
     await expect(facts.get_by_role("listitem").filter(has_text="/etc/hostname").last).to_contain_text(
         "outside the project"
     )
-    await expect(facts).to_contain_text("Asked because no rule is about")
+    await expect(facts).to_contain_text("Asked because no rule is about make test.")
     await card.get_by_role("button", name="Remember this…").click()
     pattern = card.get_by_label("What is allowed")
     await expect(pattern).to_have_value("run make test\nrun cat /etc/hostname")
+    if phone:
+        await expect(card.get_by_role("button", name="in this project")).not_to_be_visible()
+        await expect(card.get_by_role("button", name="Allow and remember")).to_be_in_viewport(ratio=1)
     await me.picture(f"remember-{'phone' if phone else 'desktop'}")
     await pattern.fill("run make *\nrun cat /etc/hostname")
     await pattern.press("y")  # a letter in the field is no answer

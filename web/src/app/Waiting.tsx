@@ -28,7 +28,7 @@ export default function Waiting({ drawer }: { drawer: ReactNode }) {
               <a href={sessionAddress(session.sessionId)}>
                 <StateDot live="waiting" /> <b>{titleOf(session)}</b>
                 <small>
-                  {session.agent} · {session.cwd} · {waits(session.questions)}, {ago(session.updatedAt)}
+                  {waits(session.questions)}, {ago(session.updatedAt)} · {session.agent} · {session.cwd}
                 </small>
               </a>
             </li>

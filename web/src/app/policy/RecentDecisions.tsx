@@ -1,5 +1,8 @@
 import { useCallback, useEffect, useState } from "react";
+import { own } from "../../model/untrusted";
 import { Button } from "../../ui/Button";
+import { ENDS } from "../../view/question/PermissionAnswer";
+import { Title } from "../../view/tool/Title";
 import { auditAddress } from "../audit/filter";
 import { fetchOwn } from "../login";
 import { sessionAddress } from "../route";
@@ -44,7 +47,10 @@ export function RecentDecisions() {
       <ul>
         {decisions.map((one) => (
           <li key={one.id} data-decision={one.decision}>
-            <a href={sessionAddress(one.session)}>{one.title}</a> <span className={styles.word}>{one.decision}</span>
+            <a href={sessionAddress(one.session)}>
+              <Title text={one.title} />
+            </a>{" "}
+            <span className={styles.word}>{one.decision}</span>
             <small>{`${who(one)}, ${new Date(one.time).toLocaleString()}`}</small>
           </li>
         ))}
@@ -72,8 +78,13 @@ export function RecentDecisions() {
   );
 }
 
+/** The rule of the gateway itself for what no rule is about. */
+const DEFAULT = "default";
+
 function who({ rule, by }: Decision): string {
-  return rule === undefined ? `by ${by ?? "a person"}` : `by the rule “${rule}”`;
+  if (rule === DEFAULT) return "no rule is about it";
+  if (rule !== undefined) return `by the rule “${rule}”`;
+  return own(ENDS, by ?? "") ?? `by ${by ?? "a person"}`;
 }
 
 async function read(cursor: string): Promise<Page> {

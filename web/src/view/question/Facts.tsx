@@ -1,4 +1,5 @@
 import type { QuestionFacts } from "../../bridge/events";
+import { Title } from "../tool/Title";
 import details from "./Details.module.css";
 import styles from "./Question.module.css";
 
@@ -36,7 +37,11 @@ export function Facts({ facts, cwd, told }: Props) {
         </ul>
       )}
       {opaque === undefined ? null : <p className={styles.warning}>Not understood: {opaque}.</p>}
-      {told ? null : <p className={details.why}>Asked because {why}.</p>}
+      {told ? null : (
+        <p className={details.why}>
+          Asked because <Title text={why} />.
+        </p>
+      )}
     </div>
   );
 }

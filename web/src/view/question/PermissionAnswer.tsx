@@ -65,7 +65,7 @@ function until(end: string | null | undefined): string {
 }
 
 /** What ends an unanswered question, as the gateway names it. */
-const ENDS: Record<string, string> = {
+export const ENDS: Record<string, string> = {
   cancel: "the turn was stopped",
   timeout: "not answered in time",
   turn_end: "the turn ended",
