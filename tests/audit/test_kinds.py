@@ -47,6 +47,10 @@ def test_the_documentation_has_the_table() -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    files = [*(ROOT / "tests" / "audit").glob("test_*.py"), ROOT / "tests" / "server" / "test_audit.py"]
+    folders = (ROOT / "tests" / "audit", ROOT / "tests" / "checkpoints")
+    files = [
+        ROOT / "tests" / "server" / "test_audit.py",
+        *(f for one in folders for f in one.glob("test_*.py")),
+    ]
     tests = "\n".join(file.read_text() for file in files if file != Path(__file__))
     assert [kind for kind in KINDS if f'"{kind}"' not in tests] == []

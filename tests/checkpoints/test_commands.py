@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.audit.read import Query, query
 from support.command_line import CommandLine
 from support.gateway_process import GatewayProcess, Start, agent
 from support.rpc_peer import PATIENCE, RpcFailure, is_request
@@ -137,4 +138,6 @@ async def test_the_journal_keeps_what_was_undone(dragoman: Start, workspace: Pat
     gateway.leave()
     await gateway.wait_exit()
     (kept,) = records(home, session, "files_restored")
+    (audited,) = query(home / "audit", Query(session=session, kind="files_restored"))
+    assert (audited["by"], audited["count"]) == (kept["by"], kept["count"])
     assert (kept["wish"]["turn"], kept["files"], kept["by"]) == (1, ["a"], "local")

@@ -19,6 +19,7 @@ KINDS = {
     "tool_begun": "call, tool, kind, title",
     "tool_ended": "call, status; `unmediated` if it never reached the rules and that is not said by a record of its own",
     "unmediated": "call, tool, kind, title: it ran without a decision, although the agent is known to ask",
+    "files_restored": "session, agent, who, which files a checkpoint brought back",
     "policy_changed": "workspace, files, hashes of the rules before and after, what is wider now",
     "policy_refused": "workspace, files, why the changed rules do not hold",
     "configuration_changed": "file, its hashes before and after, its owner; who: `local` (a command) or `file`",
