@@ -266,3 +266,39 @@ def test_what_a_loop_is_given_needs_no_rule_of_its_own_but_is_seen(project: Path
     assert run(policy(echo), line.replace("src/a", "/etc/hosts"), project).decision == "ask"
     assert run(policy(echo), line.replace("<", ">"), project).decision == "ask"
     assert run(policy(echo, rule("deny", name="no", paths=["{workspace}/src/a"])), line, project).rule == "no"
+
+
+def unasked(rules: Policy, line: str, project: Path) -> Verdict:
+    return rules.decide_unasked(act_of_command(line, cwd=str(project), workspace=str(project)))
+
+
+def test_a_command_without_a_rule_does_not_hide_an_ask_rule_of_an_unasked_act(project: Path) -> None:
+    rules = policy(
+        rule("allow", name="dry", command=[["kubectl", "apply", "--dry-run"]]),
+        rule("ask", name="apply", command=[["kubectl", "apply"]]),
+        rule("ask", name="sudo", command=[["sudo"]]),
+        rule("ask", name="keys", paths=["{workspace}/keys/**"]),
+    )
+    for line, name in (
+        ("kubectl apply -f x; ls", "apply"),
+        ("ls; kubectl apply -f x", "apply"),
+        ("ls; cat keys/a", "keys"),
+        ("ls; while read x; do ls; done < keys/a", "keys"),
+        ("ls; sudo ls", "sudo"),
+    ):
+        verdict = unasked(rules, line, project)
+        assert (verdict.decision, verdict.rule) == ("ask", name), line
+    for line in ("ls", "ls; kubectl apply --dry-run"):
+        verdict = unasked(rules, line, project)
+        assert (verdict.decision, verdict.rule) == ("allow", "default"), line
+
+
+def test_a_path_that_is_not_known_may_be_inside_the_workspace(project: Path) -> None:
+    rules = policy(
+        rule("allow", name="all"),
+        rule("deny", name="inside", access="write", outside_workspace=False),
+    )
+    assert run(rules, "touch a", project).decision == "deny"
+    verdict = run(rules, 'touch "$NAME"', project)
+    assert (verdict.decision, verdict.rule) == ("ask", "inside")
+    assert run(rules, "touch /tmp/a", project).decision == "allow"

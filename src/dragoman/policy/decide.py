@@ -143,10 +143,7 @@ class Policy:
             why = f"no agent may {does} {place.path}"
             return Verdict("deny", "built in", why, act, "This place is protected.", level=1)
         parts = parts_of(act)
-        builtins = [command for command in act.commands if command.neutral]
-        seen = [*parts, *(Part(command, command.paths) for command in (*act.wrappers, *builtins))]
-        if act.commands:  # without, they are parts of their own already
-            seen += [Part(None, (path,)) for path in act.paths]
+        seen = _seen(act, parts)
         doubt: Rule | None = None
         hidden: Rule | None = None
         approving: list[Rule] = []
@@ -195,8 +192,12 @@ class Policy:
         verdict = self.decide(act, remembered)
         if verdict.rule != DEFAULT:
             return verdict
+        now = self.now()
+        for part in _seen(act, parts_of(act)):
+            found, _ = self._first(part, act, now)
+            if found is not None and found.decision == "ask":
+                return _asks(found, part, act)
         if act.opaque is not None:
-            now = self.now()
             for rule in self._restricting.about(act):
                 if (rule.decision == "deny" or rule.approved) and rule.may_hide(act, now):
                     why = f"what is not understood may be one for {_named(rule)}"
@@ -224,14 +225,17 @@ class Policy:
         if not parts:
             parts = [Part()]  # builtins alone: rules on kind may still allow the call as such
         deciding: list[Rule] = []
+        unruled: str | None = None
         for part in parts:
             found, why = self._first(part, act, now)
             if found is None:
-                return Verdict("ask", DEFAULT, why, act)
-            if found.decision == "ask":
-                why = f"{_named(found)} asks about {part.shown()}"
-                return Verdict("ask", found.name, why, act, level=5)
-            deciding.append(found)
+                unruled = why if unruled is None else unruled
+            elif found.decision == "ask":  # also after a part without a rule, which an unasked act does not need
+                return _asks(found, part, act)
+            else:
+                deciding.append(found)
+        if unruled is not None:
+            return Verdict("ask", DEFAULT, unruled, act)
         names = list(dict.fromkeys(rule.name for rule in deciding))
         return Verdict("allow", names[0], "allowed by " + " and ".join(names), act, level=5)
 
@@ -263,6 +267,19 @@ def policy_of(config: PolicyConfig) -> Policy:
         user=make_rules(config.rules, "user", "the configuration"),
         narrow=make_rules(config.narrow, "narrow", "the configuration"),
     )
+
+
+def _seen(act: Act, parts: list[Part]) -> list[Part]:
+    """All that rules which restrict look at: the parts, and what needs no allow of its own."""
+    builtins = [command for command in act.commands if command.neutral]
+    seen = [*parts, *(Part(command, command.paths) for command in (*act.wrappers, *builtins))]
+    if act.commands:  # without, they are parts of their own already
+        seen += [Part(None, (path,)) for path in act.paths]
+    return seen
+
+
+def _asks(rule: Rule, part: Part, act: Act) -> Verdict:
+    return Verdict("ask", rule.name, f"{_named(rule)} asks about {part.shown()}", act, level=5)
 
 
 def _named(rule: Rule) -> str:

@@ -230,12 +230,13 @@ class Rule:
         config = self.config
         if config.access is not None and path.access != config.access:
             return "no"
+        unknown = not path.known or not path.path.startswith("/")
+        if unknown and (config.paths or config.outside_workspace is False):  # it may be any file
+            return "maybe"
         if config.outside_workspace is not None and path.outside != config.outside_workspace:
             return "no"
         if not config.paths:
             return "yes"
-        if not path.known or not path.path.startswith("/"):
-            return "maybe"
         globs = [glob_of(pattern, act.workspace) for pattern in config.paths]
         names = (path.path, *path.names)
         if any(glob.matches(name) for glob in globs for name in names):
