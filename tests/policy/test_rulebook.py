@@ -12,6 +12,8 @@ from dragoman.config.model import PolicyConfig
 from dragoman.config.paths import find_paths
 from dragoman.policy.examples import FILE
 from dragoman.policy.load import act_of_command
+from dragoman.policy.requests.request import Surroundings
+from dragoman.policy.requests.service import act_of_switch
 from dragoman.policy.rulebook import LOOK_SECONDS, Change, Rulebook
 
 ALLOW = '[[policy.rules]]\nname = "{name}"\ndecision = "allow"\ncommand = [["{program}"]]\n'
@@ -34,7 +36,7 @@ class Book:
         )
         self.book.on_change = self.changes.append
 
-    def _load(self, workspace: Path) -> Loaded:
+    def _load(self, workspace: Path | None) -> Loaded:
         return load(self.paths, workspace=workspace, environ={})
 
     def write(self, text: str, file: Path | None = None) -> None:
@@ -49,6 +51,10 @@ class Book:
     def decision(self, line: str) -> str:
         place = str(self.workspace)
         return self.book.policy_for(place).decide(act_of_command(line, cwd=place, workspace=place)).decision
+
+    def switch(self, mode: str) -> str:
+        around = Surroundings(workspace=str(self.workspace))
+        return self.book.policy_for(str(self.workspace)).decide_unasked(act_of_switch(mode, around)).decision
 
 
 @pytest.fixture
@@ -111,6 +117,52 @@ def test_a_file_that_is_broken_at_first_asks_and_says_so(book: Book) -> None:
     assert "everything is asked" in book.changes[0].text
     book.write(allow("ls"))
     assert book.decision("ls") == "allow"
+
+
+OWN = """
+[[policy.narrow]]
+name = "no rm"
+decision = "deny"
+command = [["rm"]]
+
+[[policy.narrow]]
+name = "two for curl"
+decision = "ask"
+command = [["curl"]]
+approvals = 2
+
+[[policy.narrow]]
+name = "no yolo"
+decision = "deny"
+kind = ["switch_mode"]
+mode = ["yolo"]
+"""
+
+
+@pytest.mark.parametrize(
+    "workspace",
+    [
+        deny("git") + 'not_match = ["git push"]\n' + deny("date"),
+        "[[policy.rules]\n",
+    ],
+)
+def test_a_workspace_whose_rules_cannot_be_used_lifts_nothing_of_the_user(book: Book, workspace: str) -> None:
+    book.write(OWN)
+    book.write(workspace, book.workspace / ".dragoman" / "config.toml")
+    assert (book.decision("rm x"), book.decision("ls"), book.decision("git status")) == ("deny", "ask", "ask")
+    place = str(book.workspace)
+    act = act_of_command("curl example.org", cwd=place, workspace=place)
+    assert book.book.policy_for(place).decide(act).approvals == 2
+    assert (book.switch("yolo"), book.switch("plan")) == ("deny", "ask")
+    assert book.decision("date") == ("deny" if workspace.startswith("[[policy.rules]]") else "ask")
+
+
+def test_a_broken_administrator_file_at_first_lifts_nothing_of_the_others(book: Book) -> None:
+    book.write(OWN)
+    book.write(deny("date"), book.workspace / ".dragoman" / "config.toml")
+    book.write("[[policy.rules]\n", book.paths.config_file.parent / "etc" / "policy.toml")
+    assert (book.decision("rm x"), book.decision("date"), book.decision("ls")) == ("deny", "deny", "ask")
+    assert (book.switch("yolo"), book.switch("plan")) == ("deny", "ask")
 
 
 def test_rules_that_fail_their_examples_are_not_put_in_force(book: Book) -> None:

@@ -259,7 +259,7 @@ class _UnnamedBoxes:
 def rulebook(config: Config, paths: Paths) -> Rulebook:
     from dragoman.policy.rulebook import Rulebook
 
-    def read(workspace: Path) -> Loaded:
+    def read(workspace: Path | None) -> Loaded:
         return load(paths, known=known_layer(), workspace=workspace)
 
     return Rulebook(read, config.policy, paths)

@@ -230,7 +230,9 @@ class Policy:
             found, why = self._first(part, act, now)
             if found is None:
                 unruled = why if unruled is None else unruled
-            elif found.decision == "ask":  # also after a part without a rule, which an unasked act does not need
+            elif (
+                found.decision == "ask"
+            ):  # also after a part without a rule, which an unasked act does not need
                 return _asks(found, part, act)
             else:
                 deciding.append(found)

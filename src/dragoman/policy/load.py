@@ -40,16 +40,23 @@ def load_policy(
 
 
 def policy_that_asks(config: PolicyConfig, paths: Paths, administrator: Path = ADMINISTRATOR) -> Policy:
-    """For a workspace whose rules cannot be read: what the user and the administrator deny holds, the rest is asked."""
+    """For a workspace whose rules cannot be used: what `config` and the administrator deny holds, the rest is asked."""
     try:
         rules, _ = administrator_rules(administrator)
     except (ConfigError, OSError):  # it may be this file that cannot be read
         rules = []
-    ask = PolicyRule(decision="ask", name="unreadable workspace policy")
+    name = "unreadable workspace policy"
+    asks = [
+        PolicyRule(decision="ask", name=name),
+        PolicyRule(
+            decision="ask", name=name, kind=["switch_mode"]
+        ),  # which a rule about everything leaves out
+    ]
     return Policy(
         user=make_rules(config.rules, "user", str(paths.config_file)),
-        narrow=make_rules([ask], "narrow", "a file that could not be read"),
-        administrator=rules,
+        narrow=make_rules(config.narrow, "narrow", str(paths.config_file)),
+        # There no earlier rule on `kind` decides before them.
+        administrator=[*rules, *make_rules(asks, "administrator", "a file that could not be read")],
         protected=protected_folders(paths),
         mark=high_water(paths.state_dir),
     )

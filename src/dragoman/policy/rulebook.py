@@ -1,7 +1,8 @@
 """The rules in force by workspace, read again when one of their files has changed.
 
 Files are looked at with a decision, at most once a second. A file that is broken, or whose rules fail their own
-examples, leaves the rules in force that were; at the first reading there are none, so that everything is asked.
+examples, leaves the rules in force that were. At the first reading there are none: then all that can be read and
+denies, or wants approvals, holds, and everything else is asked.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded
 from dragoman.config.model import PolicyConfig
 from dragoman.config.paths import Paths
 from dragoman.config.root import WORKSPACE_FILE
+from dragoman.policy.check import check_examples
 from dragoman.policy.decide import Policy
 from dragoman.policy.examples import try_examples
 from dragoman.policy.load import ADMINISTRATOR, load_policy, policy_that_asks
+from dragoman.policy.rules import make_rules
 from dragoman.policy.widening import find_wider
 
 log = logging.getLogger(__name__)
@@ -67,13 +72,13 @@ class _Entry:
 class Rulebook:
     def __init__(
         self,
-        load: Callable[[Path], Loaded],
+        load: Callable[[Path | None], Loaded],
         config: PolicyConfig,
         paths: Paths,
         administrator: Path = ADMINISTRATOR,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`load` reads the settings for a workspace; `config` holds where they never could be read."""
+        """`load` reads the settings for a workspace, or without one; `config` holds where they never could be read."""
         self._load = load
         self._config = config
         self._paths = paths
@@ -121,7 +126,7 @@ class Rulebook:
             entry = _Entry(self.read(workspace), stamps, now)
         except ConfigError as error:
             log.error("the policy cannot be used; every permission is asked for: %s", error)
-            asks = policy_that_asks(self._config, self._paths, self._administrator)
+            asks = policy_that_asks(self._usable(workspace), self._paths, self._administrator)
             entry = _Entry(asks, stamps, now, str(error))
         self._entries[workspace] = entry
         self.on_first(Path(workspace, WORKSPACE_FILE))
@@ -131,6 +136,21 @@ class Rulebook:
             told = f"The policy cannot be used, so that everything is asked: {entry.trouble}"
             self.on_change(Change(workspace, told, "error"))
         return entry.policy
+
+    def _usable(self, workspace: str) -> PolicyConfig:
+        """What can be read of the settings, without rules of the workspace that fail their own examples."""
+        own = self._readable(None) or self._config
+        whole = self._readable(Path(workspace)) or own
+        given = make_rules(whole.narrow, "narrow", "")
+        failed = {problem.rule for problem in check_examples(given)}
+        narrow = [rule.config for rule in given if rule.config in own.narrow or rule.name not in failed]
+        return msgspec.structs.replace(whole, narrow=narrow)
+
+    def _readable(self, workspace: Path | None) -> PolicyConfig | None:
+        try:
+            return self._load(workspace).config.policy
+        except ConfigError:
+            return None
 
     def _renew(self, workspace: str, entry: _Entry, files: tuple[Path, ...]) -> None:
         before = entry.policy.digest
