@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.gateway.json_types import JsonObject, as_object, encode, own_meta
 from dragoman.gateway.session.policy.allowed_calls import AllowedCalls
-from dragoman.gateway.session.policy.gate import OwnQuestion
+from dragoman.gateway.session.policy.gate import OwnQuestion, Recorder
 from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.policy.verdict import Verdict, choose_option, is_choice, named_by_kind
 from dragoman.gateway.session.questions.approval import Approval
 from dragoman.rpc.request import Request
 
 
-class Rules(Protocol):
+class Rules(Recorder, Protocol):
     """The part of a session's policy that is used here."""
 
     def verdict(self, tool: JsonObject) -> Verdict: ...
-
-    def carry_out(
-        self,
-        verdict: Verdict,
-        tool: JsonObject,
-        outcome: JsonObject,
-        then: Callable[[], None],
-        refuse: Callable[[str], None],
-    ) -> None: ...
 
 
 def verdict_for(rules: Rules, request: Request, tool: JsonObject) -> Verdict:
