@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.config.model import PolicyRule
+from dragoman.policy.below import Budget
 from dragoman.policy.decide import Policy, Verdict
 from dragoman.policy.load import act_of_command
 from dragoman.policy.requests.request import Surroundings, act_of_request
@@ -186,6 +187,18 @@ def test_a_folder_with_very_many_files_may_have_the_denied_one(
     assert decide("cp -r docs /tmp/x", project).decision == "ask"
     only = PolicyRule(decision="deny", name="vault", paths=["{workspace}/vault/**"])
     assert decide("cp -r docs /tmp/x", project, only).decision == "allow"
+
+
+def test_a_flood_of_folders_is_asked_about_instead_of_looked_into(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that asks thousands of times a second about large folders does not keep the event loop busy."""
+    now = [0.0]
+    monkeypatch.setattr("dragoman.policy.below.budget", Budget(10, lambda: now[0]))
+    lines = [decide("cp -r docs /tmp/x", project).decision for _ in range(20)]
+    assert lines[0] == "allow" and lines[-1] == "ask"
+    now[0] += 1
+    assert decide("cp -r docs /tmp/x", project).decision == "allow"
 
 
 def test_writes_of_folders_are_writes_of_what_is_in_them(project: Path) -> None:
