@@ -9,6 +9,7 @@ filters, hooks, external diffs or fsmonitor, so that a project's `.gitattributes
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -205,6 +206,16 @@ class Running:
             raise CheckpointError(
                 f"git {self._name} failed: {said or f'exit code {self.process.returncode}'}"
             )
+
+    def blob(self, object_id: str) -> bytes:
+        """The content of an object, from a `cat-file --batch`; raises `OSError` if it is gone or ended."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(object_id.encode() + b"\n")
+        self.process.stdin.flush()
+        words = self.process.stdout.readline().split()
+        if len(words) != 3:
+            raise OSError(errno.EIO, f"The recorded content {object_id} cannot be read")
+        return self.process.stdout.read(int(words[2]) + 1)[:-1]
 
     def names(self, limit: int) -> list[bytes]:
         """The names that it prints, each ended by NUL; at most one more than `limit`, then it is ended."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,48 +115,66 @@ class Plan:
 
     def carry_out(self, root: str) -> list[str]:
         """Write and remove the files; returns their paths."""
-        with Tree(root) as tree:
+        gone = sorted((step.path for step in self.steps if step.wanted is None), reverse=True)
+        with Tree(root) as tree, self._git.started("cat-file", "--batch") as reading:
+            room = Room(gone)
             for step in self.steps:
-                self._check(tree, step)
-            gone = sorted((step.path for step in self.steps if step.wanted is None), reverse=True)
+                _check(tree, step, room)
+            tree.forget()
             done: list[str] = []
+            path = b""
             try:
                 for path in gone:
                     writing.remove(tree, path)
                     done.append(shown(path))
-                for step in self.steps:
-                    if step.wanted is not None:
-                        data = step.data if step.data is not None else self._blob(step.wanted)
-                        writing.write(tree, step.path, Content(step.wanted.mode.encode(), data))
-                        done.append(shown(step.path))
+                for path, wanted, data in self._wanted():
+                    content = data if data is not None else reading.blob(wanted.object)
+                    writing.write(tree, path, Content(wanted.mode.encode(), content))
+                    done.append(shown(path))
             except OSError as error:
-                raise PartlyDone(done, len(self.steps), step.path, error) from error
+                raise PartlyDone(done, len(self.steps), path, error) from error
         return sorted(done)
 
-    def _check(self, tree: Tree, step: Step) -> None:
-        """Raise if a file is not as it was recorded a moment ago, or if something unrecorded is in the way."""
-        try:
-            found = tree.read(step.path, LARGEST)
-        except (TooLarge, OSError):
-            raise _in_the_way(step.path) from None
-        same = _same(found, step.present)
-        if found is None and step.present is None:
-            same = self._makes_room(tree, step.path)
-        if not same:
-            raise _in_the_way(step.path)
+    def _wanted(self) -> Iterator[tuple[bytes, Entry, bytes | None]]:
+        for step in self.steps:
+            if step.wanted is not None:
+                yield step.path, step.wanted, step.data
 
-    def _makes_room(self, tree: Tree, path: bytes) -> bool:
-        """Whether a file can be made here: nothing stands there or above it but folders, and what is removed first."""
-        removed = [step.path for step in self.steps if step.wanted is None]
-        if tree.present(path) is not None and not any(each.startswith(path + b"/") for each in removed):
+
+class Room:
+    """What is removed first, so that something else can take its place."""
+
+    def __init__(self, removed: Iterable[bytes]) -> None:
+        self._removed = frozenset(removed)
+        self._folders: set[bytes] = set()
+        for path in self._removed:
+            while (path := path.rpartition(b"/")[0]) and path not in self._folders:
+                self._folders.add(path)
+
+    def has(self, tree: Tree, path: bytes) -> bool:
+        """Whether a file can be made: nothing stands there or above it but folders, and what is removed first."""
+        if tree.present(path) is not None and path not in self._folders:
             return False
         above = path.rpartition(b"/")[0]
         while above:
             standing = tree.present(above)
             if standing is not None and not stat.S_ISDIR(standing.st_mode):
-                return above in removed
+                return above in self._removed
             above = above.rpartition(b"/")[0]
         return True
+
+
+def _check(tree: Tree, step: Step, room: Room) -> None:
+    """Raise if a file is not as it was recorded a moment ago, or if something unrecorded is in the way."""
+    try:
+        found = tree.read(step.path, LARGEST)
+    except (TooLarge, OSError):
+        raise _in_the_way(step.path) from None
+    same = _same(found, step.present)
+    if found is None and step.present is None:
+        same = room.has(tree, step.path)
+    if not same:
+        raise _in_the_way(step.path)
 
 
 class PartlyDone(CheckpointError):
