@@ -60,7 +60,7 @@ class Engine:
     def record(self, session_id: str, root: str, mark: Mark) -> Iterator[Checkpoint]:
         """Record a project; the checkpoint is there in the block, and its index is brought up to date after it."""
         repository = self._open(root)
-        with self._explained():
+        with self._explained(root):
             turn = last_turn(history(repository, session_id, 1)) + (mark.kind == "begin")
             reference = f"refs/sessions/{checked(session_id)}"
             with self._capture(repository, root).take(session_id, mark, turn, reference) as checkpoint:
@@ -71,7 +71,7 @@ class Engine:
         repository = self._open(root)
         if repository.indexed:
             return
-        with self._explained(), self._looking(repository, session_id, 0, keep=True):
+        with self._explained(root), self._looking(repository, session_id, 0, keep=True):
             pass
 
     @contextmanager
@@ -109,12 +109,13 @@ class Engine:
         return Capture(repository, root, self._limits, self._folder.parent)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, root: str | None = None) -> Iterator[None]:
+        """Turn errors of the disk into `CheckpointError`, and remember a project that is too large."""
         try:
             yield
         except CheckpointError as error:
-            if error.code in _LASTING:
-                self._too_large[str(error).partition(" has more")[0]] = time.monotonic(), error
+            if error.code in _LASTING and root is not None:
+                self._too_large[root] = time.monotonic(), error
             raise
         except OSError as error:
             raise CheckpointError(
