@@ -78,6 +78,15 @@ async def test_a_call_that_no_rule_is_about_goes_on(hooked: Hooked, workspace: P
     assert hooked.decisions() == [("default", "allow")]
 
 
+async def test_a_call_that_only_the_hook_tells_of_is_in_the_audit_with_its_decision(
+    hooked: Hooked, workspace: Path
+) -> None:
+    await hooked.calls({**read(workspace / "a.txt"), "untold": True})
+    found = [each for each in query(hooked.home / "audit", Query(session=hooked.session)) if "call" in each]
+    assert [each["kind"] for each in found] == ["tool_begun", "decision", "tool_ended"]
+    assert hooked.decisions() == [("default", "allow")]
+
+
 async def test_a_denied_call_does_not_run_and_the_agent_is_told_why(hooked: Hooked, workspace: Path) -> None:
     (came,) = await hooked.calls(read(workspace / "secret.txt"))
     assert came == {"code": 2, "out": "", "err": "Not allowed: Ask for it.\n"}

@@ -67,7 +67,8 @@ class Agent:
 
     def call(self, call: Any, ask: str | None) -> Any:
         told = {"toolCallId": call["id"], "title": call["tool"], "kind": call.get("kind", "other")}
-        self.update(sessionUpdate="tool_call", status="pending", rawInput=call["input"], **told)
+        if not call.get("untold"):
+            self.update(sessionUpdate="tool_call", status="pending", rawInput=call["input"], **told)
         came: dict[str, Any] = {}
         if ask == "before":
             came["answer"] = self.ask({**told, "rawInput": call["input"]})
@@ -77,7 +78,8 @@ class Agent:
             came["answer"] = self.ask({**told, "rawInput": call["input"]})
         ran = came.get("answer", "yes") == "yes" and came.get("code") == 0
         status = "completed" if ran else "failed"
-        self.update(sessionUpdate="tool_call_update", toolCallId=call["id"], status=status)
+        if not call.get("untold"):
+            self.update(sessionUpdate="tool_call_update", toolCallId=call["id"], status=status)
         return came
 
     def update(self, **update: Any) -> None:

@@ -100,6 +100,13 @@ def asked(session: Audited, verdict: Verdict | None, policy: Policy, call: objec
         session.gateway.audit.record("decision", _decision(session, verdict, policy, call), _secrets(verdict))
 
 
+def untold(session: Audited, verdict: Verdict, policy: Policy, tool: JsonObject) -> None:
+    """A hook told of a call of which the agent tells nothing: a plan, or one that the agent itself refused."""
+    _tool(session, "tool_begun", tool, _named(tool))
+    asked(session, verdict, policy, tool.get("toolCallId"))
+    _tool(session, "tool_ended", tool, {"status": None, "reason": "untold"})
+
+
 def answered(session: Audited, call: object, facts: JsonObject) -> bool:
     """Record the answer of a person, or what stands in for it; False if it has to wait until it can be recorded."""
     if session.follows:  # the owner records it

@@ -27,8 +27,8 @@ class OpenTools:
         """Calls that reached the rules before they ran."""
         self.names: BoundedDict[JsonObject] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """What the audit calls the calls of this turn: the end of one need not say what it was."""
-        self._undecided: BoundedDict[Callable[[], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
-        """By call: records that no rule was about it, unless the agent asks."""
+        self._undecided: BoundedDict[Callable[[bool], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """By call: records that no rule was about it, unless the agent asks, and whether the agent told of it."""
         self._slipped = False
         self.seen = SeenCalls()
         self.allowed = AllowedCalls()
@@ -43,18 +43,23 @@ class OpenTools:
             self._mediated[tool_id] = None
             self._undecided.pop(tool_id, None)
 
-    def decide_late(self, tool_id: object, record: Callable[[], None]) -> None:
-        """`record` what was decided about a call when it has ended, unless it is decided otherwise before."""
+    def decide_late(self, tool_id: object, record: Callable[[bool], None]) -> None:
+        """`record` what was decided about a call later, unless it is decided otherwise before."""
         if isinstance(tool_id, str):
             self._undecided[tool_id] = record
         if tool_id not in self._undecided:  # its id cannot be stored
-            record()
+            record(True)
 
-    def record_late(self, tool_id: object) -> None:
-        """The call has ended."""
+    def settle(self, tool_id: object) -> None:
+        """The agent asks no more about a call; one that it has not told of yet waits for that, or for the turn's end."""
+        if self.told(tool_id):
+            self.record_late(tool_id)
+
+    def record_late(self, tool_id: object, *, told: bool = True) -> None:
+        """The call has ended, or the turn without the agent having told of it."""
         record = self._undecided.pop(tool_id, None) if isinstance(tool_id, str) else None
         if record is not None:
-            record()
+            record(told)
 
     def slipped_by(self, tool: JsonObject) -> bool:
         """Whether this update completes a call that never reached the rules."""
@@ -119,7 +124,7 @@ class OpenTools:
         for update in closing:
             tell(update)
         for tool_id in list(self._undecided):
-            self.record_late(tool_id)  # an agent need not tell of a call that its hook told of
+            self.record_late(tool_id, told=False)  # an agent need not tell of a call that its hook told of
         self._open.clear()
         self._since.clear()
         self._told.clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.mediation import FULL, NONE, check_level, mediation_of
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+ASKS_WITHIN = 1.0
+"""Seconds after its hook in which an agent asks about a call itself, if it does."""
 RESERVED = ("default", "built in")
 """Names in records that are not those of rules."""
 
@@ -102,7 +103,7 @@ class SessionPolicy:
         if verdict.decision == "ask":
             reply()  # the agent asks, and that is recorded
         elif isinstance(request, HookQuestion) and self._session.gateway.audit.ready:
-            self._record_late(verdict, known.get("toolCallId"))
+            self._record_late(verdict, known)
             reply()
         else:
             self.carry_out(verdict, known, outcome, reply, refuse, journaled=False)
@@ -113,10 +114,18 @@ class SessionPolicy:
         allowed, call = self._session.tools.allowed, tool.get("toolCallId")
         return verdict.decision != "deny" and allowed.covers(verdict.act, call, by_hook=False)
 
-    def _record_late(self, verdict: Verdict, call: object) -> None:
-        """Record that no rule is about a call when it has ended, unless the agent asks: then that is the decision."""
-        session = self._session
-        session.tools.decide_late(call, partial(auditing.asked, session, verdict, self.rules, call))
+    def _record_late(self, verdict: Verdict, tool: JsonObject) -> None:
+        """Record that no rule is about a call in a moment, unless the agent asks: then that is the decision."""
+        session, rules, call = self._session, self.rules, tool.get("toolCallId")
+
+        def record(told: bool) -> None:
+            if told:
+                auditing.asked(session, verdict, rules, call)
+            else:
+                auditing.untold(session, verdict, rules, tool)
+
+        session.tools.decide_late(call, record)
+        asyncio.get_running_loop().call_later(ASKS_WITHIN, session.tools.settle, call)
 
     def serve(self, request: Request, go_on: Callable[[], None]) -> None:
         """Call `go_on` if an agent's `fs/*` or `terminal/create` is allowed; raises if it is denied."""
