@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -49,3 +50,21 @@ def test_what_is_open_can_be_closed(seen: list[dict[str, Any]], open_ids: list[s
     assert tools.fail_all() == failed(*open_ids)
     assert len(tools) == 0
     assert tools.fail_all() == []
+
+
+def test_a_late_decision_is_recorded_once_when_the_call_is_told_of_or_at_the_end() -> None:
+    tools = OpenTools()
+    recorded: list[tuple[str, bool]] = []
+
+    def record(name: str, told: bool) -> None:
+        recorded.append((name, told))
+
+    for name in ("told", "asked", "untold"):
+        tools.decide_late(name, partial(record, name))
+    tools.see(call("told"))
+    for name in ("told", "untold"):
+        tools.settle(name)
+    assert recorded == [("told", True)]
+    tools.mediate("asked")
+    tools.fail_all()
+    assert recorded == [("told", True), ("untold", False)]
