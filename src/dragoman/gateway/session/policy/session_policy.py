@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.mediation import FULL, NONE, check_level, mediation_of
@@ -104,7 +105,7 @@ class SessionPolicy:
             reply()  # the agent asks, and that is recorded
         elif isinstance(request, HookQuestion) and self._session.gateway.audit.ready:
             self._record_late(verdict, known)
-            reply()
+            self._session.services.checkpoints.after(reply)
         else:
             self.carry_out(verdict, known, outcome, reply, refuse, journaled=False)
         return True
