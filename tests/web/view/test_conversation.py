@@ -46,6 +46,15 @@ async def test_a_thought_is_folded_and_says_how_long_it_took(tab: BenchPage) -> 
     await expect(tab.page.get_by_label("Agent's thought")).to_contain_text("All of it.")
 
 
+async def test_a_call_that_ran_before_the_rules_saw_it_is_marked(tab: BenchPage) -> None:
+    seen, unseen = (scene.started(id, title, "read", {}) for id, title in (("a", "Read a"), ("b", "Read b")))
+    await tab.show([seen, unseen, scene.completed("a"), {**scene.completed("b"), "unmediated": True}])
+    marked = tab.page.get_by_role("button").filter(has_text="unmediated")
+    await expect(marked).to_have_count(1)
+    await expect(marked).to_contain_text("Read b")
+    await expect(marked.get_by_title("It ran before the rules saw it")).to_be_visible()
+
+
 async def test_a_diff_has_numbers_words_and_two_layouts(tab: BenchPage) -> None:
     call = scene.started("e", "Edit", "edit", {}, content=[scene.diff(PATH, scene.BEFORE, scene.AFTER)])
     await tab.show([call, scene.completed("e")])
