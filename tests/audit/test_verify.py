@@ -175,6 +175,19 @@ def ended_with_a_wrong_signature(audit: Audit) -> None:
     path.write_bytes(b"".join(line + b"\n" for line in [*lines, last, changed]))
 
 
+def first_record_replaced(audit: Audit) -> None:
+    lines = audit.lines(audit.second)
+    lines[0] = lines[0].replace(b'"kind":"chain"', b'"kind":"answer"')
+    _rehash(lines, load_key(audit.folder).sign)
+    audit.rewrite(audit.second, lines)
+
+
+def named_as_another_chain(audit: Audit) -> None:
+    lines = [line.replace(audit.second.encode(), b"20200101-aaaaaaaa") for line in audit.lines(audit.second)]
+    _rehash(lines, load_key(audit.folder).sign)
+    audit.rewrite(audit.second, lines)
+
+
 ATTACKS: list[Callable[[Audit], None]] = [
     edited,
     reordered,
@@ -190,6 +203,8 @@ ATTACKS: list[Callable[[Audit], None]] = [
     said_to_be_pruned,
     ended_once_more,
     begun_once_more,
+    first_record_replaced,
+    named_as_another_chain,
     ended_with_a_wrong_signature,
 ]
 

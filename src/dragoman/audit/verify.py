@@ -305,6 +305,8 @@ class _ChainCheck:
             self._all.note(f"chain {self._name}: the clock went back at record {head.n}, to {head.at}")
         self._latest = head.at
         noted.add(head.at, head.session, offset)
+        if (head.kind == "chain") != (expected == 1):
+            self._problem(expected, "a chain begins with what wrote it, and says so once: it was changed")
         report.last, self._previous = head.n, record.digest(line)
         if head.kind in ("head", "chain"):
             self._check_head(line, head)
@@ -320,6 +322,8 @@ class _ChainCheck:
             )
             self._newer = True
             return
+        if facts.get("chain") != self._name:
+            self._problem(head.n, f"it is of the chain {facts.get('chain')}")
         if (why := self._all.index_problem(facts)) is not None:
             self._problem(head.n, why)
         if head.kind != "head":
