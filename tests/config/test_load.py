@@ -134,6 +134,8 @@ MISTAKES = [
         '[[policy.narrow]]\ndecision = "allow"',
         'policy.narrow[0].decision: expected "deny" or "ask", got "allow"',
     ),
+    ('[audit]\nanchors = ["file:relative"]', "audit.anchors[0]: expected file:/PATH, https://URL"),
+    ('[audit]\nanchors = ["syslog:", "ftp://x"]', "audit.anchors[1]: expected file:/PATH"),
 ]
 
 

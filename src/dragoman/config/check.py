@@ -18,6 +18,8 @@ PLAIN_SANDBOXES = ("local", "bubblewrap")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MEMORY = re.compile(r"\d+[kmgt]?b?", re.IGNORECASE)
+_ANCHOR = re.compile(r"file:/|syslog:(//.+)?$|(otlp\+)?https?://.")
+_ANCHORS = "expected file:/PATH, https://URL, syslog: or syslog://HOST:PORT, or otlp+https://URL"
 _SECRET = re.compile(r"(env|file|keyring):.+")
 
 _NEEDS = {
@@ -61,6 +63,9 @@ def check(config: Config, blame: Callable[..., str], any_agent: bool = False) ->
     for index, network in enumerate(config.serve.trusted_proxies):
         if (trouble := _network_trouble(network)) is not None:
             complain(("serve", "trusted_proxies", f"[{index}]"), trouble)
+    for index, place in enumerate(config.audit.anchors):
+        if _ANCHOR.match(place) is None:
+            complain(("audit", "anchors", f"[{index}]"), _ANCHORS)
     if not any_agent and config.default_agent != Config().default_agent:
         _must_exist("agent", config.default_agent, config.agents, ("default_agent",), complain)
     if found:
