@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,9 +12,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.audit import gateway_audit
+from dragoman.audit import folder as places
+from dragoman.audit import gateway_audit, record
+from dragoman.audit.chain import Chain
+from dragoman.audit.errors import AuditError
 from dragoman.audit.gateway_audit import GatewayAudit
-from dragoman.audit.keys import KeyProblem, load_key
+from dragoman.audit.keys import Key, KeyProblem, load_key
 from dragoman.audit.log import AuditLog
 from dragoman.audit.read import Query, query
 from dragoman.audit.verify import verify
@@ -63,6 +68,7 @@ async def test_it_goes_on_when_the_audit_can_be_written_again(tmp_path: Path) ->
     async with audit(folder) as made:
         first, second = ask(made), ask(made, "dgm_b")
         assert first.outcome == ""
+        made.record("tool_begun", {"session": "dgm_c"})
         folder.unlink()
         async with asyncio.timeout(10):
             await first.done.wait()
@@ -85,6 +91,124 @@ async def test_it_is_refused_with_the_reason_after_a_while(tmp_path: Path) -> No
             await asked.done.wait()
         assert "could not be recorded" in asked.outcome and str(folder) in asked.outcome
         folder.unlink()
+
+
+async def test_what_is_written_at_last_is_not_missing(tmp_path: Path) -> None:
+    """However often it was tried; what was given up is."""
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+    async with audit(folder) as made:
+        first, second, third = ask(made), ask(made, "dgm_b"), ask(made, "dgm_c")
+        for _ in range(5):
+            made._try_again()
+        made.give_up("dgm_b", "cancelled")
+        folder.unlink()
+        async with asyncio.timeout(10):
+            await third.done.wait()
+        assert (first.outcome, second.outcome) == ("done", "cancelled")
+    (gap,) = query(folder, Query(kind="gap"))
+    assert gap["missing"] == 1
+
+
+async def test_one_act_that_fails_does_not_hold_up_the_others(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "audit"
+    folder.write_text("in the way")
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("our bug")
+
+    async with audit(folder, 0.05) as made:
+        assert not made.stored("decision", {"session": "dgm_x"})
+        made.wait("decision", {"session": "dgm_x"}, fail, fail)
+        late = ask(made)
+        async with asyncio.timeout(10):
+            await late.done.wait()
+        assert "could not be recorded" in late.outcome
+    async with audit(folder) as made:
+        assert not made.stored("decision", {"session": "dgm_x"})
+        made.wait("decision", {"session": "dgm_x"}, fail, fail)
+        second = ask(made)
+        folder.unlink()
+        async with asyncio.timeout(10):
+            await second.done.wait()
+        assert second.outcome == "done"
+    assert caplog.text.count("what waited for the audit failed") == 2
+
+
+async def test_a_damaged_index_is_told_as_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "index.ndjson").write_bytes(b"no record\n")
+    async with audit(tmp_path, 0.05) as made:
+        asked = ask(made)
+        async with asyncio.timeout(10):
+            await asked.done.wait()
+        assert "index.ndjson is damaged" in asked.outcome
+    assert places.chains(tmp_path) == []
+
+
+def test_paths_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, AuditConfig(), ["secret-\udcff-value"])
+    log.record("session_begun", {"session": "dgm_a", "cwd": "/a/\udcff/b", "title": "a secret-\udcff-value"})
+    log.record("session_begun", {"session": "dgm_a", "cwd": "/a"}, ["other-\udcff-value"])
+    log.close()
+    first, _ = query(tmp_path, Query(session="dgm_a"))
+    assert (first["cwd"], first["title"]) == ("/a/\\udcff/b", "a ***")
+    assert verify(tmp_path).consistent
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    log = AuditLog(tmp_path, AuditConfig())
+    with pytest.raises(AuditError, match="nested"):
+        log.record("decision", deep)
+    log.close()
+
+
+def test_the_lock_of_another_process_is_not_waited_for_longer_than_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "LOCK_PATIENCE", 0.05, raising=False)
+    with (tmp_path / places.INDEX_LOCK).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        chain = Chain(tmp_path)
+        with pytest.raises(AuditError, match="another process holds"):
+            chain.append("decision", {})
+    chain.append("decision", {})
+    chain.close()
+
+
+def test_signing_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the disk, or of a damaged index; the thread lives as long as the process."""
+    monkeypatch.setattr("dragoman.audit.log.SIGN_EVERY", 0.01)
+    tried, failures = threading.Event(), [OSError("disk"), record.Broken("index"), RuntimeError("our bug")]
+
+    def load(folder: Path) -> Key:
+        if failures:
+            raise failures.pop()
+        tried.set()
+        return load_key(folder)
+
+    monkeypatch.setattr("dragoman.audit.chain.load_key", load)
+    log = AuditLog(tmp_path, AuditConfig())
+    log.record("decision", {})
+    assert tried.wait(10)
+    log.close()
+    assert verify(tmp_path).chains[0].signed
+
+
+def test_a_chain_without_a_key_ends_all_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    load_key(tmp_path)
+    (tmp_path / "key").unlink()
+    log = AuditLog(tmp_path, AuditConfig())
+    log.record("decision", {})
+    log.close()
+    assert "the audit cannot be signed" in caplog.text
+    report = verify(tmp_path)
+    assert report.consistent and report.chains[0].ended and not report.chains[0].alive
+    assert any("its end is not signed" in note for note in report.notes)
 
 
 async def test_a_cancelled_turn_does_not_wait(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -72,27 +71,30 @@ class Chain:
                 elif self._offset >= SEGMENT_BYTES:
                     self._rotate()
                 self._write(kind, facts)
-            except OSError as error:
+            except (OSError, record.Broken) as error:
                 raise _explained(error, self._folder) from error
             return f"{self.id}:{self._n}"
 
     def sign(self) -> None:
         """Append a signed head, if there are records since the last one. Raises `AuditError` or `KeyProblem`."""
-        if self._key is None:
-            self._key = load_key(self._folder)
-        with self._guard:
-            if self._n == self._signed:
-                return
-            try:
-                self._sign()
-            except OSError as error:
-                raise _explained(error, self._folder) from error
+        try:
+            if self._key is None:
+                self._key = load_key(self._folder)
+            with self._guard:
+                if self._n != self._signed:
+                    self._sign()
+        except (OSError, record.Broken) as error:
+            raise _explained(error, self._folder) from error
 
     def close(self) -> None:
-        """Sign what is not signed yet and tell the index that the chain is whole."""
+        """Sign what is not signed yet and tell the index how far the chain reaches, also if it cannot be signed."""
         if not self.id:
             return
-        self.sign()
+        unsigned: Exception | None = None
+        try:
+            self.sign()
+        except (AuditError, KeyProblem) as error:
+            unsigned = error
         with self._guard:
             try:
                 known: dict[str, Any] = {}
@@ -102,11 +104,13 @@ class Chain:
                 places.add_to_index(self._folder, "ended", key=self._key, **known)
                 if self._offset >= seek.WORTH:
                     self._full.append((self._segment, self._places, self._offset))
-            except OSError as error:
+            except (OSError, record.Broken) as error:
                 raise _explained(error, self._folder) from error
             finally:
                 self._close_files()
         self.store_places()
+        if unsigned is not None:
+            raise unsigned
 
     def store_places(self) -> None:
         """Store where the sessions' records are in the segments that are full, for readers."""
@@ -128,10 +132,11 @@ class Chain:
         chain.mkdir(mode=0o700)
         try:
             self._lock = os.open(chain / places.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            places.lock(self._lock)
             self._descriptor = self._open_segment(chain, 1)
             self._places, self._sessions = Places(), set()
             self._n, self._offset, self._hash, self._spoilt = 0, 0, record.BEGINNING, False
+            self._signed = 0
             n, hash = places.last_index_line(self._folder)
             self._write(
                 "chain",
@@ -146,7 +151,7 @@ class Chain:
                 },
             )
             places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
-        except OSError:
+        except Exception:
             self._close_files()
             shutil.rmtree(chain, ignore_errors=True)  # tried again, it gets another id
             raise
@@ -250,12 +255,16 @@ def _sessions_of(chain: Path) -> dict[str, Any]:
     return {"sessions": sorted(found)} if len(found) <= MOST_SESSIONS else {}
 
 
-def _explained(error: OSError, folder: Path) -> AuditError:
+def _explained(error: OSError | record.Broken, folder: Path) -> AuditError:
+    if isinstance(error, record.Broken):
+        index = folder / places.INDEX
+        return AuditError(f"The audit in {folder} cannot be written: the end of {index} is damaged: {error}.")
     hints = {
         errno.ENOSPC: "free some space",
         errno.EDQUOT: "your quota is used up: remove something",
         errno.EROFS: "the file system is read-only: mount it for writing",
         errno.EACCES: "give yourself the right to write there",
+        errno.EAGAIN: "end that process, or wait until it is done",
     }
     hint = hints.get(error.errno or 0, "look at the disk")
     return AuditError(f"The audit in {folder} cannot be written: {error.strerror}; {hint}.")

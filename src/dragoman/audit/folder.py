@@ -11,6 +11,7 @@ audit/
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from dragoman.audit import record
@@ -29,6 +31,8 @@ INDEX_LOCK = "index.lock"
 LOCK = "lock"
 SUFFIX = ".ndjson"
 CHAIN_ID = re.compile(r"\d{8}-[a-z2-9]{8}")
+LOCK_PATIENCE, LOCK_PAUSE = 0.5, 0.005
+"""Seconds that are waited for a lock, and between attempts; others hold them for less than a millisecond."""
 BLOCK = 1 << 16
 """Bytes read at once when the last line of a file is searched."""
 
@@ -169,7 +173,21 @@ def write_at(descriptor: int, data: bytes, offset: int) -> None:
 def _turn(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder / INDEX_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Lock a file for this process alone, or raise after a moment: the event loop waits meanwhile."""
+    end = monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if monotonic() >= end:
+                raise BlockingIOError(errno.EAGAIN, "another process holds a lock of it") from error
+            sleep(LOCK_PAUSE)
+        else:
+            return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -18,6 +19,8 @@ from dragoman.gateway.ports.audit import AnchorFigures, AuditFigures
 
 if TYPE_CHECKING:
     from dragoman.audit.log import AuditLog
+
+log = logging.getLogger(__name__)
 
 START_TOLD = 1.0
 RETRY = 1.0
@@ -65,7 +68,7 @@ class GatewayAudit:
         if self._waiting:  # what waits is written first
             return False
         try:
-            self._log.record(kind, facts, secrets)
+            self._log.record(kind, facts, secrets, kept=self._blocks)
         except AuditError:
             return not self._blocks
         return True
@@ -79,6 +82,7 @@ class GatewayAudit:
         secrets: Iterable[str] = (),
     ) -> None:
         if len(self._waiting) >= MOST_WAITING:
+            self._log.lose()
             refuse(self._reason())
             return
         until = monotonic() + self._patience
@@ -92,7 +96,7 @@ class GatewayAudit:
     def give_up(self, session: str, reason: str) -> None:
         for each in [one for one in self._waiting if one.facts.get("session") == session]:
             self._waiting.remove(each)
-            each.refuse(reason)
+            self._refuse(each, reason)
 
     def hide(self, values: Iterable[str]) -> None:
         if "_log" in self.__dict__:
@@ -130,7 +134,7 @@ class GatewayAudit:
             self._timer.cancel()
         waiting, self._waiting = self._waiting, []
         for each in waiting:
-            each.refuse(self._reason())
+            self._refuse(each, self._reason())
         self._tell("gateway_stopped", {"pid": os.getpid()})
         await asyncio.to_thread(self._log.close)
 
@@ -153,20 +157,37 @@ class GatewayAudit:
 
     def _try_again(self) -> None:
         self._timer = None
+        try:
+            self._write_waiting()
+        finally:
+            now = monotonic()
+            for each in [one for one in self._waiting if one.until <= now]:
+                self._waiting.remove(each)
+                self._refuse(each, self._reason())
+            self._wait()
+
+    def _write_waiting(self) -> None:
         while self._waiting:
             first = self._waiting[0]
             try:
-                self._log.record(first.kind, first.facts, first.secrets)
+                self._log.record(first.kind, first.facts, first.secrets, kept=True)
             except AuditError:
-                break
+                return
             self._waiting.pop(0)
-            first.then()
-        now = monotonic()
-        for each in [one for one in self._waiting if one.until <= now]:
-            self._waiting.remove(each)
-            each.refuse(self._reason())
-        self._wait()
+            _call(first.then)
+
+    def _refuse(self, waiting: _Waiting, reason: str) -> None:
+        self._log.lose()
+        _call(lambda: waiting.refuse(reason))
 
     def _reason(self) -> str:
         why = self._log.failure or "The gateway is stopping."
         return f"Not done, since it could not be recorded. {why}"
+
+
+def _call(act: Callable[[], None]) -> None:
+    """One act that fails leaves the others that wait untouched."""
+    try:
+        act()
+    except Exception:
+        log.exception("what waited for the audit failed")

@@ -13,6 +13,8 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
+from dragoman.audit.record import as_utf8
+
 SHORTEST = 6
 """Characters of a secret; shorter values, such as `1` or `true`, would be found everywhere."""
 SHORTEST_LINE = 16
@@ -48,7 +50,12 @@ class Hiding:
 
     def apply(self, facts: dict[str, Any], more: Iterable[str] = ()) -> dict[str, Any]:
         """The facts without these values and without `more`, which are those of this record alone."""
-        encoded, title = _encode(facts), facts.get("title")
+        try:
+            encoded = _encode(facts)
+        except UnicodeEncodeError:
+            facts = as_utf8(facts)
+            encoded = _encode(facts)
+        title = facts.get("title")
         shown = not isinstance(title, str) or len(title) <= LONGEST_TITLE
         more = [value for value in more if len(value) >= SHORTEST]
         if shown and not more and not any(value in encoded for value in self._encoded):
@@ -75,6 +82,7 @@ def forms(value: str) -> Iterator[str]:
     """The ways in which a value may stand in a text, as far as they are searched for."""
     if len(value) < SHORTEST:
         return
+    value = as_utf8(value)
     yield value
     lines = value.splitlines()
     if len(lines) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -64,8 +64,13 @@ class AuditLog:
         """Replace these values in all records from now on."""
         self._hiding.add(values)
 
-    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
-        """Write one record. Raises `AuditError` if it cannot be written. `secrets` are replaced in this one."""
+    def record(
+        self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = (), *, kept: bool = False
+    ) -> None:
+        """Write one record. Raises `AuditError` if it cannot be written. `secrets` are replaced in this one.
+
+        `kept`: the caller tries again, and calls `lose` if it gives up.
+        """
         with self._guard:
             if self._thread is None:
                 self._start()
@@ -73,10 +78,10 @@ class AuditLog:
                 if self.missing:
                     self._chain.append("gap", {"missing": self.missing})
                     self.missing = 0
-                self._chain.append(kind, self._hiding.apply(facts, secrets))
+                self._chain.append(kind, self._without_secrets(facts, secrets))
             except AuditError as error:
-                self.missing += 1
-                self.failed += 1
+                if not kept:
+                    self.lose()
                 if self.failure is None:
                     log.error("the audit cannot be written", extra={"error": str(error)})
                 self.failure = str(error)
@@ -87,6 +92,18 @@ class AuditLog:
             if self.failure is not None:
                 log.warning("the audit can be written again")
                 self.failure = None
+
+    def _without_secrets(self, facts: dict[str, Any], secrets: Iterable[str]) -> dict[str, Any]:
+        try:
+            return self._hiding.apply(facts, secrets)
+        except RecursionError as error:
+            raise AuditError("A record is nested too deeply to be written.") from error
+
+    def lose(self) -> None:
+        """Count a record that will not be written."""
+        with self._guard:
+            self.missing += 1
+            self.failed += 1
 
     def watch(self, files: Iterable[Path]) -> None:
         """Record changes of these configuration files, those since the last look of any process too."""
@@ -99,8 +116,8 @@ class AuditLog:
         """Sign now what is not signed yet; a failure is logged."""
         try:
             self._chain.sign()
-        except (AuditError, KeyProblem) as error:
-            log.error("the audit cannot be signed", extra={"error": str(error)})
+        except Exception as error:
+            log.error("the audit cannot be signed", extra={"error": str(error)}, exc_info=_unexpected(error))
 
     @property
     def anchors(self) -> list[Anchor]:
@@ -113,8 +130,8 @@ class AuditLog:
             self._thread.join()
         try:
             self._chain.close()
-        except (AuditError, KeyProblem) as error:
-            log.error("the audit cannot be signed", extra={"error": str(error)})
+        except Exception as error:
+            log.error("the audit cannot be signed", extra={"error": str(error)}, exc_info=_unexpected(error))
         for anchor in self._anchors:
             if not anchor.close():
                 told = {"anchor": anchor.place, "waiting": anchor.waiting, "error": anchor.problem}
@@ -127,10 +144,7 @@ class AuditLog:
     def _look_at_files(self) -> None:
         with self._guard:
             files = list(self._watched)
-        try:
-            record_changes(self.folder, files, self.record)
-        except (OSError, AuditError) as error:
-            log.warning("changes of the configuration are not recorded", extra={"error": str(error)})
+        record_changes(self.folder, files, self.record)
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
@@ -139,18 +153,27 @@ class AuditLog:
     def _run(self) -> None:
         """Sign every minute; first of all fix the ends of chains whose processes were killed."""
         pruned = 0.0
-        try:
-            end_dead_chains(self.folder)
-        except (OSError, Broken) as error:
-            log.warning("the ends of old chains of the audit are not fixed", extra={"error": str(error)})
-        self._look_at_files()
+        _try("the ends of old chains of the audit are not fixed", lambda: end_dead_chains(self.folder))
+        _try("changes of the configuration are not recorded", self._look_at_files)
         while not self._stop.wait(SIGN_EVERY):
-            self._look_at_files()
+            _try("changes of the configuration are not recorded", self._look_at_files)
             self.sign()
-            self._chain.store_places()
+            _try("places in the audit are not stored", self._chain.store_places)
             if self._config.retain_days and time() - pruned > PRUNE_EVERY:
                 pruned = time()
-                try:
-                    prune(self.folder, int(time() * 1000) - self._config.retain_days * DAY)
-                except (OSError, Broken, KeyProblem) as error:
-                    log.warning("old records of the audit are not removed", extra={"error": str(error)})
+                _try("old records of the audit are not removed", self._prune)
+
+    def _prune(self) -> None:
+        prune(self.folder, int(time() * 1000) - self._config.retain_days * DAY)
+
+
+def _try(otherwise: str, step: Callable[[], object]) -> None:
+    """Take a step of the thread; whatever goes wrong is logged, and the thread goes on."""
+    try:
+        step()
+    except Exception as error:
+        log.warning(otherwise, extra={"error": str(error)}, exc_info=_unexpected(error))
+
+
+def _unexpected(error: Exception) -> bool:
+    return not isinstance(error, (OSError, AuditError, Broken, KeyProblem))

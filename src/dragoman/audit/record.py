@@ -35,9 +35,23 @@ def digest(line: bytes) -> str:
     return sha256(line).hexdigest()
 
 
+def as_utf8(value: Any) -> Any:
+    """The value with what is not Unicode, as in paths of other encodings, written as `\\udcff`."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {as_utf8(name): as_utf8(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_utf8(item) for item in value]
+    return value
+
+
 def make_line(n: int, at: str, kind: str, facts: dict[str, Any], prev: str) -> bytes:
     """A record, without a line feed."""
-    return _encode({"n": n, "at": at, "kind": kind, **facts, "prev": prev})
+    try:
+        return _encode({"n": n, "at": at, "kind": kind, **facts, "prev": prev})
+    except UnicodeEncodeError:
+        return _encode({"n": n, "at": at, "kind": kind, **as_utf8(facts), "prev": prev})
 
 
 def signed(line: bytes, signature: bytes) -> bytes:
