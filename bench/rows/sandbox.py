@@ -68,6 +68,8 @@ workspace = {inside}
 read_only = {shown}
 [sessions]
 journal = {journal}
+[checkpoints]
+enabled = false
 """
 
 

@@ -75,12 +75,12 @@ class Checkpointing:
     def wanted(self) -> bool:
         """Whether the beginning of a turn is recorded."""
         session = self._session
+        if not session.gateway.checkpoints.records(session.workspace):
+            return False
         if session.follows or session.agent_config.kind == "remote":
             return False
         box = session.agent.box if session.agent is not None else None
-        if box is not None and box.elsewhere:
-            return False
-        return session.gateway.checkpoints.records(session.workspace)
+        return box is None or not box.elsewhere
 
     def prepare(self) -> None:
         """Have the project read soon, while the person still writes the first prompt."""
