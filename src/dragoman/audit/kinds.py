@@ -17,7 +17,10 @@ KINDS = {
     "answer": "call, outcome, who; what was remembered",
     "answer_forgotten": "a remembered answer that does not hold any more, who",
     "tool_begun": "call, tool, kind, title",
-    "tool_ended": "call, status; `unmediated` if it never reached the rules and that is not said by a record of its own",
+    "tool_ended": (
+        "call, status; `unmediated` if it never reached the rules and that is not said by a record of its own; `reason` "
+        "`untold` if a hook told of it and the agent nothing more"
+    ),
     "unmediated": "call, tool, kind, title: it ran without a decision, although the agent is known to ask",
     "files_restored": "session, agent, who, which files a checkpoint brought back",
     "policy_changed": "workspace, files, hashes of the rules before and after, what is wider now",
