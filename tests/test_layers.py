@@ -60,8 +60,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "atomic_file",
     ),
     "transports": ("wire", "rpc", "gateway", "terminal"),
-    "store": ("wire", "gateway.ports", "config", "machine", "atomic_file"),
-    "upkeep": ("wire", "gateway.ports", "store", "machine", "atomic_file"),
+    "store": ("wire", "gateway.ports", "config", "machine", "atomic_file", "search.index"),
+    "search": ("wire", "gateway.ports", "gateway.delivery.events", "store", "agents", "terminal"),
+    "upkeep": ("wire", "gateway.ports", "store", "search.index", "machine", "atomic_file"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
     "builtin": (
         "wire",

@@ -15,7 +15,7 @@ COMMANDS = {
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",
-        "List, show, attach to, export, locate, take over, close and delete sessions.",
+        "List, search, show, attach to, export, locate, take over, close and delete sessions.",
     ),
     "changes": ("dragoman.cli.changes.command:changes", "Show what a session changed in its project."),
     "revert": (

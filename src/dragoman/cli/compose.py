@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from dragoman.agents.secrets import SecretError, resolve_secrets
 from dragoman.cli.audit.opening import open_audit, record_renewal
 from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
+from dragoman.cli.sessions.unlisted import UNLISTED_SECONDS, log_unlisted
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, load
 from dragoman.config.model import AgentConfig, Config
@@ -37,6 +38,7 @@ from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
 from dragoman.gateway.runtime import Outside
+from dragoman.search.feeder import Feeder
 from dragoman.services import WorkspaceServices
 from dragoman.transports.dial import UnixDialer
 from dragoman.transports.followers import SocketFollowers
@@ -55,9 +57,6 @@ OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOIN
 
 FILES = 16384
 """Open files to allow, if the system permits: a live session has its journal, its lock, and the pipes of its agent."""
-
-UNLISTED_SECONDS = 1.0
-"""Seconds until journals are compared with the directory, so as not to slow the start; the end waits as long for it."""
 
 SWITCH_INTERVAL = 0.001
 """Seconds between thread switches: with Python's 5 ms, waiting for a thread that reads a journal adds latency."""
@@ -110,6 +109,9 @@ async def gateway(
     audit, close_audit = open_audit(config, paths)
     policies = _Policies(config, paths, audit)
     checkpoints, close_checkpoints = open_checkpoints(config, paths)
+    feeder = (
+        Feeder(paths.state_dir) if store is not None and store.writable and config.sessions.search else None
+    )
     outside = Outside(
         agents=ConfiguredAgents(config),
         launcher=ProcessLauncher(
@@ -130,21 +132,24 @@ async def gateway(
         policy_trouble=policies.trouble,
         boxes=_boxes(config, paths, custody, sandbox),
         read_secrets=_read_secrets,
-        witness=Several([*witnesses, *traces]),
+        witness=Several([*witnesses, *traces, *([feeder] if feeder is not None else [])]),
         audit=audit,
         checkpoints=checkpoints,
+        search=feeder,
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)
     gc.freeze()  # permanent objects: later collections, which block the loop, skip them
     ending = asyncio.Event()
-    unlisted = asyncio.create_task(_log_unlisted(store, ending))
+    unlisted = asyncio.create_task(log_unlisted(store, ending))
     try:
         yield running
     finally:
         ending.set()
         await asyncio.wait({unlisted}, timeout=UNLISTED_SECONDS)
         unlisted.cancel()
+        if feeder is not None:
+            await feeder.close()
         if neighbours is not None:
             await neighbours.close()
         await running.close()
@@ -338,25 +343,6 @@ def find_lost_directory(paths: Paths) -> str | None:
     if not any(Folder(paths.state_dir).sessions()):
         return None
     return f"{paths.database} is missing although there are journals: `dragoman doctor --fix` brings the sessions back"
-
-
-async def _log_unlisted(store: Store | None, ending: asyncio.Event) -> None:
-    """Log how many journals are not in the directory, for example because it was removed and made again."""
-    from dragoman.cli.sessions.find import unlisted_notice
-    from dragoman.store import FileStore
-    from dragoman.upkeep.unlisted import unlisted
-
-    if not isinstance(store, FileStore) or not store.writable:
-        return
-    with suppress(TimeoutError):
-        await asyncio.wait_for(ending.wait(), UNLISTED_SECONDS)
-    try:
-        found = await asyncio.to_thread(unlisted, store.path)
-    except StoreError as error:
-        log.info("journals were not compared with the directory: %s", error)
-        return
-    if found:
-        log.warning("%s", unlisted_notice(len(found)))
 
 
 async def _open_for_reading(paths: Paths) -> Store | None:

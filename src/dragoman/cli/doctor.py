@@ -32,6 +32,8 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
     paths, loaded = load_settings()
     store = _store(paths.database, fix)
     audit = [asdict(finding) for finding in examine(paths.audit_dir, loaded.config.audit)]
+    if fix and loaded.config.sessions.search:
+        store += _search(paths.state_dir)
     kinds, sandboxes = examine_kinds(), examine_sandboxes(loaded.config)
     if as_json:
         found = {
@@ -61,6 +63,19 @@ def doctor(ctx: click.Context, as_json: bool, fix: bool) -> None:
         sandbox.works for sandbox in sandboxes
     )
     ctx.exit(1 if broken else 0)
+
+
+def _search(state: Path) -> list[dict[str, str]]:
+    """Read what is new, or everything if the index was removed; told only if that fails."""
+    from dragoman.gateway.ports.search import SearchUnavailable
+    from dragoman.search.lookup import read_all
+    from dragoman.upkeep.check import Finding
+
+    try:
+        read_all(state)
+    except SearchUnavailable as error:
+        return [msgspec.to_builtins(Finding("warning", "search", str(error)))]
+    return []
 
 
 def _store(database: Path, fix: bool) -> list[dict[str, str]]:

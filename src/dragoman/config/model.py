@@ -231,6 +231,7 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Meta(ge=0, description="Seconds without a turn or a question until the process ends; 0: never."),
     ] = 900.0
     journal: Annotated[bool, Meta(description="Keep every event of a session on disk.")] = True
+    search: Annotated[bool, Meta(description="Keep an index of what was said, for searching.")] = True
     sync: Annotated[
         Literal["normal", "full"], Meta(description="`full` also survives power loss, at some cost in speed.")
     ] = "normal"

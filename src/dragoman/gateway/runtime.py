@@ -19,6 +19,7 @@ from dragoman.gateway.ports.audit import Audit, NoAudit
 from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
+from dragoman.gateway.ports.search import Search
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Several, Witness
@@ -72,6 +73,7 @@ class Outside:
     witness: Witness = field(default_factory=Several)
     audit: Audit = field(default_factory=NoAudit)
     checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
+    search: Search | None = None
 
 
 class Runtime:
@@ -93,6 +95,7 @@ class Runtime:
         self.witness = outside.witness
         self.audit = outside.audit
         self.checkpoints = outside.checkpoints
+        self.search = outside.search
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set at shutdown, when the links of all clients are closed."""

@@ -160,6 +160,7 @@ class FileStore(Leases):
         with closing(await self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))):
             found = await self._writer.run(delete)
             await self._threads.call(lambda: self._folder.remove_hidden(session_id))
+            await self._threads.call(lambda: _forget_words(self._folder.root, session_id))
         return found
 
     async def stored(self, older_than: str | None = None) -> Stored:
@@ -181,7 +182,17 @@ class FileStore(Leases):
             numbers = {"first_seq": record.last_seq + 1, "last_seq": record.last_seq}
             await self._threads.call(lambda: segments.empty(self._folder.of(session_id), record))
             await self._writer.run(lambda c: directory.change(c, session_id, numbers))
+            await self._threads.call(
+                lambda: _forget_words(self._folder.root, session_id, numbers["first_seq"])
+            )
         return True
+
+
+def _forget_words(root: Path, session_id: str, before: int | None = None) -> None:
+    """Remove what was said in a session from the search index too."""
+    from dragoman.search.index import forget
+
+    forget(root, session_id, before)
 
 
 def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:

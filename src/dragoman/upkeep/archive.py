@@ -25,6 +25,8 @@ from typing import IO, Any, Protocol, TypeAlias, cast
 import msgspec
 
 from dragoman.gateway.ports.store import SchemaTooNew, StoreCorrupt, StoreError, StoreUnavailable
+from dragoman.search.index import FILES as SEARCH_FILES
+from dragoman.search.index import LOCK as SEARCH_LOCK
 from dragoman.store import locks, segments
 from dragoman.store.database import VERSION, version
 from dragoman.store.failure import explain
@@ -37,7 +39,7 @@ MANIFEST = "manifest.json"
 DATABASE = "dragoman.db"
 BEFORE = "before-"
 """Prefix of the folder that holds the entries a restore replaced."""
-_LEFT_OUT = frozenset({"run", "cache", "owners", "custody", GATEWAYS, locks.NAME})
+_LEFT_OUT = frozenset({"run", "cache", "owners", "custody", GATEWAYS, locks.NAME, *SEARCH_FILES, SEARCH_LOCK})
 """Entries that belong to running processes, or can be created again."""
 _CHUNK = 1024 * 1024
 _GZIP = b"\x1f\x8b"

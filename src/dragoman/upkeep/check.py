@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from dragoman import machine
 from dragoman.gateway.ports.store import SchemaTooNew, StoreError, UnknownSession
+from dragoman.search import index
 from dragoman.store import database, locks, segments
 from dragoman.store.database import Database
 from dragoman.store.failure import explained
@@ -84,6 +85,10 @@ def check(path: Path) -> Findings:
         yield Finding("error", "directory", str(error), advice)
         return
     yield from _directory(known, old, folder)
+    if (trouble := index.check(folder.root)) is not None:
+        detail = f"{folder.root / index.FILE} {trouble}"
+        advice = "--fix removes it: it is made again from the journals"
+        yield _fix("warning", "search", detail, advice, lambda: index.remove(folder.root))
     yield from _sessions(path, folder, known, old)
 
 

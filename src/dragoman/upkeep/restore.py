@@ -26,6 +26,7 @@ import msgspec
 
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports.store import SchemaTooNew, StoreBusy, StoreCorrupt, StoreError, StoreUnavailable
+from dragoman.search import index
 from dragoman.store.database import VERSION, has_old_tables, version
 from dragoman.store.failure import explain
 from dragoman.store.locks import Folder
@@ -221,6 +222,7 @@ def _finish(state: Path) -> Path | None:
     for name in plan.new:
         if _exists(work / "new" / name):
             (work / "new" / name).rename(state / name)
+    index.remove(state)  # of the sessions that were there before
     sync_folder(state)
     (work / "plan").unlink()
     shutil.rmtree(work, ignore_errors=True)

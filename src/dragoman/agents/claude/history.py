@@ -50,12 +50,27 @@ class History:
         file = self._file(session_id)
         if file is None:
             return None
+        return [update for _, update in self.dated_updates(file)]
+
+    def dated_updates(self, file: Path) -> Iterator[tuple[str, JsonObject]]:
+        """The conversation in a transcript as updates, each with the time of its record."""
         stream = Stream(replay=True)
-        shown: list[JsonObject] = []
+        stamp = ""
         for record in _records(file):
+            stamp = str(record.get("timestamp") or stamp)
             if not (record.get("isSidechain") or record.get("isMeta") or record.get("isCompactSummary")):
-                shown += stream.read({**record, "tool_use_result": record.get("toolUseResult")})
-        return [*shown, *stream.end_turn()]
+                for update in stream.read({**record, "tool_use_result": record.get("toolUseResult")}):
+                    yield stamp, update
+        for update in stream.end_turn():
+            yield stamp, update
+
+    def transcripts(self) -> Iterator[Path]:
+        """The files of all sessions."""
+        return self._projects.glob("*/*.jsonl")
+
+    def info(self, file: Path) -> JsonObject | None:
+        """Id, folder and title of a transcript; None for a file without a conversation."""
+        return _info(file)
 
     def forget(self, session_id: str) -> None:
         """Remove a session's transcript."""

@@ -80,6 +80,8 @@ async def _run(
             port = await server.listen(config.serve.host, config.serve.port, certificate)
             write_address(paths, _url(config.serve.host, port, secure=certificate is not None))
             _announce(config.serve.host, port, token, options, secure=certificate is not None)
+            if running.search is not None:
+                running.search.catch_up()
             reloading = asyncio.create_task(_reload(server, hangup))
             await stopped.wait()
             reloading.cancel()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli.audit.tell import tell
+from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
@@ -41,7 +42,7 @@ class SessionsGroup(Reporting, click.Group):
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)
 def sessions() -> None:
-    """List, show, attach to, export, locate, take over, close and delete sessions.
+    """List, search, show, attach to, export, locate, take over, close and delete sessions.
 
     Where an ID is wanted, the beginning of one will do, as long as it is unique.
     """
@@ -59,8 +60,9 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     """Show sessions, the latest first."""
     import asyncio
 
-    from dragoman.cli.sessions.find import every, unlisted_notice, with_store
+    from dragoman.cli.sessions.find import every, with_store
     from dragoman.cli.sessions.state import look
+    from dragoman.cli.sessions.unlisted import unlisted_notice
     from dragoman.upkeep.unlisted import unlisted
 
     paths, loaded = load_settings(quiet=True)
@@ -117,6 +119,44 @@ def _print_views(views: list[View]) -> None:
 def _home(path: str) -> str:
     home = str(Path.home())
     return "~" + path[len(home) :] if path == home or path.startswith(home + "/") else path
+
+
+@sessions.command()
+@click.argument("words", nargs=-1, required=True)
+@click.option("-a", "--agent", metavar="NAME", help="Only sessions of this agent.")
+@click.option("--cwd", metavar="DIR", help="Only sessions in this folder or below it.")
+@click.option("--since", type=Moment(), help="Only what was said since then: 2h, 7d, today, 2026-11-18.")
+@click.option("--best", is_flag=True, help="The best match first instead of the newest.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most hits to show."
+)
+@AS_JSON
+@click.pass_context
+def search(
+    ctx: click.Context,
+    words: tuple[str, ...],
+    agent: str | None,
+    cwd: str | None,
+    since: str | None,
+    best: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Find what was said, by people, agents and tools.
+
+    An argument of several words is a phrase; several arguments must all occur in one message. A word that ends with *
+    stands for all words that begin so. Exits with 1 if nothing is found.
+    """
+    from dragoman.cli.sessions.search import run, words_of
+    from dragoman.gateway.ports.search import Wanted
+    from dragoman.wire.timestamps import milliseconds
+
+    paths, loaded = load_settings(quiet=True)
+    if not loaded.config.sessions.search:
+        raise ConfigError("sessions.search is false: there is no index to search in")
+    folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
+    moment = milliseconds(since) if since is not None else None
+    ctx.exit(run(paths, Wanted(words_of(words), agent, folder, moment, best, limit), as_json=as_json))
 
 
 @sessions.command()

@@ -47,16 +47,6 @@ async def find(store: Store, given: str) -> SessionRecord:
     return found[0]
 
 
-def unlisted_notice(count: int) -> str:
-    """The message about journals that are not in the directory."""
-    which, them = (
-        ("1 session has a journal but is", "it")
-        if count == 1
-        else (f"{count} sessions have journals but are", "them")
-    )
-    return f"{which} not in the directory: `dragoman doctor --fix` puts {them} back"
-
-
 async def every(
     store: Store, *, cwd: str | None = None, agent: str | None = None, query: str | None = None
 ) -> AsyncIterator[SessionRecord]:

@@ -13,6 +13,7 @@ from dragoman.server.api.changes import ChangesApi
 from dragoman.server.api.operation import READING, Operation, Routes, Values
 from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
+from dragoman.server.api.search import SearchApi
 from dragoman.server.api.sessions import Sessions
 from dragoman.server.api.shapes import (
     AgentList,
@@ -54,7 +55,10 @@ class Api:
         folder = gateway.audit.folder
         audit = AuditApi(folder, gateway.config.audit.anchors).operations if folder is not None else ()
         changes = ChangesApi(gateway, self._gateway_clients).operations()
-        self.routes = Routes((*_sessions(sessions), *changes, *policy, *self._rest(), *named, *audit))
+        search = SearchApi(gateway).operations()
+        self.routes = Routes(
+            (*_sessions(sessions), *changes, *search, *policy, *self._rest(), *named, *audit)
+        )
         self.answer = self.routes.answer
 
     def close(self) -> None:

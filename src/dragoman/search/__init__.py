@@ -1,0 +1,1 @@
+"""Full-text search of what was said in sessions: a disposable index beside the store."""
