@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -142,6 +144,88 @@ def test_the_queue_of_a_dead_place_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     assert anchor.waiting == 100
     assert not anchor.close(0.1)
     assert anchor.problem == "nobody is there"
+
+
+def test_an_answer_that_is_no_http_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anchors, "FIRST_PAUSE", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(10)
+        anchor = Anchor(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        anchor.add(HEAD)
+        for answer in (
+            b"220 mail.example.org ESMTP\r\n\r\n",
+            b"HTTP/1.1 204 OK\r\ncontent-length: 0\r\n\r\n",
+        ):
+            connection, _ = listening.accept()
+            with connection:
+                connection.settimeout(10)
+                received = b""
+                while HEAD not in received:
+                    received += connection.recv(65536)
+                connection.sendall(answer)
+        assert anchor.close(10)
+
+
+def test_a_line_that_is_refused_for_good_is_dropped_and_told(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.status = 413
+    anchor = Anchor(f"{receiver.url}/?token=secret-value")
+    anchor.add(HEAD)
+    anchor.add(HEAD)
+    assert anchor.close(10)
+    assert [body for _, body in receiver.received] == [HEAD + b"\n"] * 2
+    assert caplog.text.count("refuses a line") == 1
+    assert anchor.problem is not None
+
+
+def test_a_record_that_is_too_long_for_syslog_does_not_hold_up_heads() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.settimeout(10)
+        anchor = Anchor(f"syslog://127.0.0.1:{listening.getsockname()[1]}")
+        anchor.add(HEAD.replace(b'"head"', b'"decision"') + b"x" * 100_000)
+        anchor.add(HEAD)
+        assert anchor.close(10)
+        assert HEAD in listening.recv(65536)
+
+
+def test_records_give_way_to_heads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(anchors, "QUEUE", 3)
+    refused, sent, ready = threading.Event(), [], threading.Event()
+
+    def send(line: bytes) -> None:
+        if not ready.is_set():
+            refused.set()
+            assert ready.wait(10)
+        sent.append(line)
+
+    anchor, record = Anchor("test", send), HEAD.replace(b'"head"', b'"decision"')
+    heads = [HEAD.replace(b'"n":3', b'"n":%d' % number) for number in range(4)]
+    for line in (heads[0], record, heads[1], record, record, heads[2], record, record):
+        anchor.add(line)
+    assert refused.wait(10)
+    ready.set()
+    assert anchor.close(10)
+    assert sent == heads[:3]
+
+
+def test_a_file_that_takes_a_part_gets_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, full = os.write, [True]
+
+    def half(descriptor: int, data: bytes) -> int:
+        if len(data) < 30 and full:
+            full.clear()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data[: max(1, len(data) // 2)])
+
+    send = sender(f"file:{tmp_path / 'heads'}")
+    monkeypatch.setattr("dragoman.audit.anchors.os.write", half)
+    with pytest.raises(OSError, match="No space"):
+        send(HEAD)
+    send(HEAD)
+    monkeypatch.undo()
+    assert HEAD in (tmp_path / "heads").read_bytes().splitlines()
 
 
 @pytest.mark.parametrize("place", ["ftp://x", "heads.ndjson", "file:relative", ""])

@@ -6,9 +6,11 @@ thread and a bounded queue of its own: one that does not answer holds up neither
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import re
 import threading
 import urllib.error
 import urllib.request
@@ -35,6 +37,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 AT_STOP = 3.0
 """Seconds that the end of the process waits for what is queued."""
 
+_HEAD = re.compile(rb'\{"n":\d+,"at":"[^"]*","kind":"head"')
+
 Send = Callable[[bytes], None]
 
 
@@ -42,26 +46,37 @@ class Anchor:
     def __init__(self, place: str, send: Send | None = None) -> None:
         self.place = masking.mask_setting(place)
         self._send = send or sender(place)
-        self._lines: deque[tuple[float, bytes]] = deque()
-        """With the time when each was added."""
+        self._lines: deque[tuple[float, bytes, bool]] = deque()
+        """With the time when each was added, and whether it is a head."""
         self._changed = threading.Condition()
         self._dropped = 0
         self._busy = False
         self._stopped = False
+        self._pausing = False
+        """Whether it waits for the next attempt."""
         self.problem: str | None = None
         """Why the last attempt failed; None if it did not."""
         self._thread: threading.Thread | None = None
 
     def add(self, line: bytes) -> None:
         with self._changed:
-            if len(self._lines) >= QUEUE:
-                self._lines.popleft()
-                self._dropped += 1
-            self._lines.append((monotonic(), line))
+            head = _HEAD.match(line) is not None
+            if len(self._lines) >= QUEUE and not self._make_room(head):
+                return
+            self._lines.append((monotonic(), line, head))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="audit-anchor", daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def _make_room(self, for_head: bool) -> bool:
+        """Drop a line, the oldest record first: a head proves what is before it. False: the new one is dropped."""
+        self._dropped += 1
+        place = next((place for place, (*_, head) in enumerate(self._lines) if not head), None)
+        if place is None and not for_head:
+            return False
+        del self._lines[place or 0]
+        return True
 
     @property
     def waiting(self) -> int:
@@ -77,7 +92,7 @@ class Anchor:
         """Wait a moment for what is queued; whether all of it was sent."""
         end = monotonic() + patience
         with self._changed:
-            while (self._lines or self._busy) and monotonic() < end and self.problem is None:
+            while (self._lines or self._busy) and monotonic() < end and not self._pausing:
                 self._changed.wait(max(0.0, end - monotonic()))
             self._stopped = True
             self._changed.notify_all()
@@ -91,10 +106,13 @@ class Anchor:
                     self._changed.wait()
                 if self._stopped:
                     return
-                line, self._busy = self._lines[0][1], True
+                line, self._busy, self._pausing = self._lines[0][1], True, False
             try:
                 self._send(line)
-            except (OSError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - of any library; the thread has to go on
+                if _is_final(error):
+                    self._refused(line, error)
+                    continue
                 self._failed(error)
             else:
                 self._sent(line)
@@ -108,22 +126,48 @@ class Anchor:
         with self._changed:
             if self.problem is not None:
                 log.warning("audit anchor answers again", extra={"anchor": self.place})
-            self.problem, self._busy = None, False
-            if self._lines and self._lines[0][1] is line:
-                self._lines.popleft()
+            self.problem = None
+            self._forget(line)
             if self._dropped and not self._lines:
                 log.error("audit anchor missed heads", extra={"anchor": self.place, "count": self._dropped})
                 self._dropped = 0
-            self._changed.notify_all()
+
+    def _forget(self, line: bytes) -> None:
+        self._busy = self._pausing = False
+        if self._lines and self._lines[0][1] is line:
+            self._lines.popleft()
+        self._changed.notify_all()
+
+    def _refused(self, line: bytes, error: Exception) -> None:
+        """The place takes other lines, or none, but will never take this one."""
+        text = _told(error)
+        with self._changed:
+            if self.problem != text:
+                told = {"anchor": self.place, "error": text, "bytes": len(line)}
+                log.error("audit anchor refuses a line; it is dropped", extra=told)
+            self.problem = text
+            self._dropped += 1
+            self._forget(line)
 
     def _failed(self, error: Exception) -> None:
-        text = masking.mask_text(str(getattr(error, "reason", None) or error))
+        text = _told(error)
         with self._changed:
             if self.problem is None:
                 told = {"anchor": self.place, "error": text, "waiting": len(self._lines)}
                 log.error("audit anchor does not take heads; they are queued", extra=told)
-            self.problem, self._busy = text, False
+            self.problem, self._busy, self._pausing = text, False, True
             self._changed.notify_all()
+
+
+def _told(error: Exception) -> str:
+    return masking.mask_text(str(getattr(error, "reason", None) or error) or type(error).__name__)
+
+
+def _is_final(error: Exception) -> bool:
+    """Whether trying again is of no use: the line is too long, or the answer says so (RFC 9110, 15.5)."""
+    if isinstance(error, urllib.error.HTTPError):
+        return 400 <= error.code < 500 and error.code not in (408, 429)
+    return isinstance(error, OSError) and error.errno == errno.EMSGSIZE
 
 
 def sender(place: str) -> Send:
@@ -151,10 +195,16 @@ def read_anchor(path: Path) -> Iterable[bytes]:
 
 
 def _to_file(path: Path) -> Send:
+    torn = False
+
     def send(line: bytes) -> None:
+        nonlocal torn
+        data = (b"\n" if torn else b"") + line + b"\n"
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, line + b"\n")
+            while data:  # a nearly full disk takes a part
+                data = data[os.write(descriptor, data) :]
+                torn = bool(data)
             sync_data(descriptor)
         finally:
             os.close(descriptor)
