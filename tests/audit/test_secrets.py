@@ -46,6 +46,22 @@ def test_a_value_is_hidden_wherever_it_stands(value: str) -> None:
     assert text.count(MASK) >= 8 and "twice" in text and "example.org" in text
 
 
+def test_words_with_too_many_values_are_not_recorded() -> None:
+    """To look for each value in each word would hold up the event loop."""
+    values = [f"value-{number}" for number in range(1200)]
+    act = {"commands": [{"words": [f"A={value}"]} for value in values]}
+    facts = {"session": "dgm_a", "decision": "deny", "by": "value-7-rule", "act": act, "title": "x " * 100}
+    told = Hiding().apply(facts, values)
+    assert told == {
+        "session": "dgm_a",
+        "decision": "deny",
+        "by": "***-rule",
+        "withheld": "it has 1200 values of variables; with more than 200 no words are recorded",
+    }
+    few = Hiding().apply({"act": act["commands"][:200]}, values[:200] * 2)
+    assert few == {"act": [{"words": ["A=***"]}] * 200}
+
+
 def test_one_line_of_a_key_is_hidden_too() -> None:
     cleaned = Hiding([KEY]).apply({"output": "grep: MIIEvgIBADANBgkqhkiG9w0"})
     assert cleaned == {"output": f"grep: {MASK}"}

@@ -23,6 +23,12 @@ MOST = 10_000
 """Values that are hidden in all records; an agent that is restarted often may get new ones each time."""
 LONGEST_TITLE = 200
 """Characters of a title; it is cut after secrets were replaced, so that no half of one is left."""
+MOST_OWN = 200
+"""Values of one record alone; to look for more in all of its words would hold up the event loop."""
+NAMES = frozenset(
+    {"session", "agent", "call", "tool", "toolKind", "decision", "by", "rule", "policy", "status"}
+)
+"""Members that are recorded all the same if there are too many values."""
 MASK = "***"
 TOKENS = r"\bdgt_[A-Za-z0-9_-]{43}"
 """Named tokens of gateways, whose values are not stored anywhere."""
@@ -57,10 +63,24 @@ class Hiding:
             encoded = _encode(facts)
         title = facts.get("title")
         shown = not isinstance(title, str) or len(title) <= LONGEST_TITLE
-        more = [value for value in more if len(value) >= SHORTEST]
+        more = list(dict.fromkeys(value for value in more if len(value) >= SHORTEST))
         if shown and not more and not any(value in encoded for value in self._encoded):
             return facts
+        if len(more) > MOST_OWN:
+            return self._withhold(facts, more)
         return self._clean(facts, more)
+
+    def _withhold(self, facts: dict[str, Any], more: list[str]) -> dict[str, Any]:
+        """What happened without its words."""
+        told = {name: value for name, value in facts.items() if name in NAMES and isinstance(value, str)}
+
+        def clean(text: str) -> str:
+            for value in more:
+                text = text.replace(value, MASK)
+            return self._pattern.sub(MASK, text)
+
+        why = f"it has {len(more)} values of variables; with more than {MOST_OWN} no words are recorded"
+        return {**{name: clean(value) for name, value in told.items()}, "withheld": why}
 
     def _clean(self, facts: dict[str, Any], more: Iterable[str]) -> dict[str, Any]:
         pattern = self._pattern
