@@ -121,6 +121,20 @@ async def test_a_decision_by_a_rule_is_recorded_with_the_rule(
     assert decided["rule"]["reason"] == "Not here."
 
 
+async def test_ids_and_states_of_an_agent_are_short_strings(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    gateway = await dragoman(policy={"rules": [{"name": "no", "decision": "deny", "kind": ["execute"]}]})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    tool = {"toolCallId": {"deep": ["x" * 5000]}, "kind": "execute", "rawInput": {"command": "ls"}}
+    await gateway.prompt(session, f"tool {'x' * 5000}\npermission {json.dumps({'toolCall': tool})}")
+    await gateway.stop()
+    assert {each["call"] for each in recorded(home, kind="tool_begun")} == {"x" * 1024}
+    (decided,) = recorded(home, kind="decision", session=session)
+    assert decided["call"] is None
+
+
 async def test_a_call_that_reached_no_rules_says_so(dragoman: Start, workspace: Path, home: Path) -> None:
     gateway, session = await opened(dragoman, workspace)
     gateway.on("session/request_permission", answering("allow_once"))

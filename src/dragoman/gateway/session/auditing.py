@@ -9,6 +9,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.audit import Audit
 from dragoman.gateway.rewriting.assigned_values import mask_assigned
 from dragoman.rpc.request import Request
+from dragoman.wire import limits
 
 if TYPE_CHECKING:
     from dragoman.gateway.session.open_tools import OpenTools
@@ -65,7 +66,7 @@ def see_tool(session: Audited, tool: JsonObject) -> None:
 def tool_ended(session: Audited, tool: JsonObject) -> None:
     """A tool call ended, or was closed with its turn; one that reached no rules is marked, here or by `unmediated`."""
     session.tools.record_late(tool.get("toolCallId"))
-    facts: dict[str, Any] = {"status": tool.get("status")}
+    facts: dict[str, Any] = {"status": _word(tool.get("status"))}
     told = session.tools.slipped_by(tool) and session.policy.watches_calls()
     if not told and not session.tools.is_mediated(tool.get("toolCallId")):
         facts |= {"unmediated": True, **_known(session, tool)}
@@ -74,7 +75,7 @@ def tool_ended(session: Audited, tool: JsonObject) -> None:
 
 def tool_interrupted(session: Audited, tool: JsonObject) -> None:
     """A tool call was open when its gateway was killed."""
-    _tool(session, "tool_ended", tool, {"status": tool.get("status"), "reason": "restart"})
+    _tool(session, "tool_ended", tool, {"status": _word(tool.get("status")), "reason": "restart"})
 
 
 def decided(
@@ -145,7 +146,7 @@ def wait_to_answer(
 
 
 def _answer(session: Audited, call: object, facts: JsonObject) -> dict[str, Any]:
-    return {"session": session.id, "agent": session.agent_name, "call": call, **facts}
+    return {"session": session.id, "agent": session.agent_name, "call": _word(call), **facts}
 
 
 def _decision(session: Audited, verdict: Verdict, policy: Policy, call: object) -> dict[str, Any]:
@@ -155,8 +156,8 @@ def _decision(session: Audited, verdict: Verdict, policy: Policy, call: object) 
     facts: dict[str, Any] = {
         "session": session.id,
         "agent": session.agent_name,
-        "call": call,
-        "tool": verdict.act.get("tool"),
+        "call": _word(call),
+        "tool": _word(verdict.act.get("tool")),
         "decision": verdict.decision,
         "by": verdict.rule,
         "why": verdict.why,
@@ -195,7 +196,7 @@ def mode_accepted(session: Audited, mode: object) -> None:
 
 def _mode(session: Audited, former: object, mode: object, by: str) -> None:
     if not session.follows:  # the owner records it
-        _record(session, "mode_changed", {"mode": mode, "former": former, "by": by})
+        _record(session, "mode_changed", {"mode": _word(mode), "former": _word(former), "by": by})
 
 
 def session_began(session: Audited, by: str, forked_from: str | None) -> None:
@@ -212,7 +213,7 @@ def _tool(session: Audited, kind: str, tool: JsonObject, facts: dict[str, Any]) 
         facts |= {name: tool[name] for name in ("rawInput", "rawOutput") if name in tool}
     values: list[str] = []
     facts |= {name: _without_values(facts[name], values) for name in ("title", "rawInput") if name in facts}
-    _record(session, kind, {"call": tool.get("toolCallId"), **facts}, values)
+    _record(session, kind, {"call": _word(tool.get("toolCallId")), **facts}, values)
 
 
 def _record(session: Audited, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
@@ -220,11 +221,16 @@ def _record(session: Audited, kind: str, facts: dict[str, Any], secrets: Iterabl
     session.gateway.audit.record(kind, told, secrets)
 
 
+def _word(told: object) -> str | None:
+    """An id or a name that the agent chose: agents may send anything of any length."""
+    return told[: limits.PEER_ID_LENGTH] if isinstance(told, str) else None
+
+
 def _named(tool: JsonObject) -> dict[str, Any]:
     """Name, kind and title of a call."""
     title = tool.get("title")
     name = as_object(tool.get("_meta")).get("toolName") or tool.get("name")
-    facts = {"tool": name, "toolKind": tool.get("kind")}
+    facts = {"tool": _word(name), "toolKind": _word(tool.get("kind"))}
     if isinstance(title, str):
         facts["title"] = title[:LONGEST]
     return {key: value for key, value in facts.items() if isinstance(value, str)}
