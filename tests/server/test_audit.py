@@ -109,6 +109,10 @@ async def test_one_record_and_the_check(serving: ServeProcess) -> None:
     assert answer.json() == started
     missing = await client.get("/api/audit/records/20200101-aaaaaaaa:1")
     assert (missing.status_code, missing.json()["code"]) == (404, "unknown_record")
+    chain = started["id"].partition(":")[0]
+    for number in ("\N{SUPERSCRIPT TWO}", "9" * 5000):
+        assert (await client.get(f"/api/audit/records/{chain}:{number}")).status_code == 404
+        assert (await client.get("/api/audit", params={"limit": number})).status_code == 400
     report = (await client.post("/api/audit/verify")).json()
     assert report["consistent"] is True and report["problems"] == [] and report["anchoredUpTo"] is None
     assert report["records"] >= 2 and [chain["alive"] for chain in report["chains"]] == [True]

@@ -42,7 +42,10 @@ async def test_the_rules_in_force_are_listed_with_their_origin(
         ("quiet", "narrow"), ("listing", "user"), ("no rm", "user"), ("deploys", "user"),
     ]  # fmt: skip
     assert shown["rules"][3]["approvals"] == 2 and shown["protected"]
-    assert (await serving.http().get("/api/policy", params={"cwd": "here"})).status_code == 400
+    for wrong in ("here", "/a\0b"):
+        assert (await serving.http().get("/api/policy", params={"cwd": wrong})).status_code == 400
+        given = {"cwd": wrong, "command": "ls"}
+        assert (await serving.http().post("/api/policy/test", json=given)).status_code == 400
 
 
 async def test_a_broken_file_is_shown_as_trouble(serving: ServeProcess, workspace: Path) -> None:

@@ -30,6 +30,7 @@ INDEX = "index.ndjson"
 INDEX_LOCK = "index.lock"
 LOCK = "lock"
 SUFFIX = ".ndjson"
+SEGMENT = re.compile("[0-9]{12}")
 CHAIN_ID = re.compile(r"\d{8}-[a-z2-9]{8}")
 LOCK_PATIENCE, LOCK_PAUSE = 0.5, 0.005
 """Seconds that are waited for a lock, and between attempts; others hold them for less than a millisecond."""
@@ -56,7 +57,7 @@ def segment_name(first: int) -> str:
 
 def segments(chain: Path) -> list[Path]:
     """The segments of a chain, in their order."""
-    return sorted(path for path in chain.glob(f"*{SUFFIX}") if path.stem.isdigit())
+    return sorted(path for path in chain.glob(f"*{SUFFIX}") if SEGMENT.fullmatch(path.stem))
 
 
 def chains(folder: Path) -> list[Path]:

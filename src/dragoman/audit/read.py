@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ HIDDEN = frozenset({"head"})
 """Kinds of records that are not about anything that happened."""
 
 Keep = Callable[[dict[str, Any]], bool]
+
+NUMBER = re.compile("[0-9]{1,15}")
+"""Of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ def show(folder: Path, id: str) -> dict[str, Any] | None:
 def line_of(folder: Path, id: str) -> bytes | None:
     """A record as it was written, without its line feed."""
     chain, _, number = id.partition(":")
-    if not places.CHAIN_ID.fullmatch(chain) or not number.isdigit():
+    if not places.CHAIN_ID.fullmatch(chain) or not NUMBER.fullmatch(number):
         return None
     paths = [path for path in places.segments(folder / chain) if int(path.stem) <= int(number)]
     for _, line in _lines(paths[-1]) if paths else ():

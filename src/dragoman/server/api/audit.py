@@ -7,6 +7,7 @@ configuration, are for `admin`.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -201,6 +202,6 @@ def _time(name: str, text: str) -> str:
 def _limit(text: str | None) -> int:
     if text is None:
         return 100
-    if not text.isdigit() or not 1 <= int(text) <= MOST:
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= MOST:
         raise HttpError(400, f"limit is a number from 1 to {MOST}.")
     return int(text)

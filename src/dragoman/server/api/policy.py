@@ -125,7 +125,7 @@ class PolicyApi:
 
 
 def _workspace(cwd: str | None) -> str:
-    if cwd is not None and not Path(cwd).is_absolute():
+    if cwd is not None and (not Path(cwd).is_absolute() or "\0" in cwd):
         raise HttpError(400, "cwd is the absolute path of a folder.")
     return str(find_root(Path(os.path.realpath(cwd or Path.cwd()))))
 
