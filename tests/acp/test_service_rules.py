@@ -181,3 +181,58 @@ async def test_a_rule_that_allows_is_recorded_for_a_write(asked: Asked, workspac
     assert (await asked.call(*write(f"{workspace}/notes/a")))["result"] == {}
     (record,) = records(home, asked.session, "decision")
     assert (record["by"], record["decision"]) == ("notes", "allow")
+
+
+def asks_for(line: str, **more: Any) -> str:
+    tool = {"toolCallId": "c1", "kind": "execute", "rawInput": {"command": line, **more}}
+    return f"permission {json.dumps({'toolCall': tool})}"
+
+
+async def test_what_was_allowed_in_one_folder_is_asked_about_in_another(
+    asked: Asked, workspace: Path
+) -> None:
+    asked.answer = "allow_once"
+    for name in ("staging", "prod"):
+        (workspace / name).mkdir()
+    staging, prod = str(workspace / "staging"), str(workspace / "prod")
+    make = {"command": "make", "args": ["all"]}
+    await asked.call("terminal/create", {**make, "cwd": staging}, asks_for("make all", cwd=staging))
+    assert len(asked.questions) == 1
+    await asked.call("terminal/create", {**make, "cwd": prod}, asks_for("make all", cwd=staging))
+    assert len(asked.questions) == 3
+    await asked.call("terminal/create", make, asks_for("cd staging && make all"))
+    assert len(asked.questions) == 5
+    await asked.call("terminal/create", make, asks_for("env -C staging make all"))
+    assert len(asked.questions) == 7
+
+
+async def test_a_person_allows_what_was_asked_and_not_what_the_agent_tells_later(
+    dragoman: Start, workspace: Path
+) -> None:
+    gateway = await dragoman(policy={"rules": RULES})
+    await gateway.initialize(clientCapabilities=EVERYTHING)
+    gateway.on("terminal/create", {"terminalId": "t1"})
+    session = await gateway.new_session(workspace)
+    told = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Build", "kind": "execute"}
+    other = {"toolCallId": "c2", "kind": "execute", "rawInput": {"command": "date"}}
+    turn = gateway.start_prompt(
+        session,
+        "\n".join(
+            [
+                f"update {json.dumps({**told, 'rawInput': {'command': 'make a'}})}",
+                f"permission-nowait {json.dumps({'toolCall': {'toolCallId': 'c1', 'kind': 'execute'}})}",
+                f"update {json.dumps({**told, 'sessionUpdate': 'tool_call_update', 'rawInput': {'command': 'make b'}})}",
+                f"permission {json.dumps({'toolCall': other})}",
+                'request terminal/create {"sessionId": "{sid}", "command": "make", "args": ["b"]}',
+            ]
+        ),
+    )
+    method = "session/request_permission"
+    first, second = await gateway.next_message(method), await gateway.next_message(method)
+    for question in (first, second):
+        chosen = [o["optionId"] for o in question["params"]["options"] if o["kind"] == "allow_once"]
+        gateway.reply(question, {"outcome": {"outcome": "selected", "optionId": chosen[0]}})
+    third = await gateway.next_message(method)
+    assert third["params"]["toolCall"]["rawInput"] == {"command": "make b"}
+    gateway.reply(third, CANCELLED)
+    assert (await turn).report("request")["error"]["data"]["rule"] == "see make"

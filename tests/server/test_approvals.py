@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from dragoman.server.auth.named_tokens import TokenFile
 from server.conftest import Serve
 from support.clients.bridge_page import Page
-from support.gateway_process import Start
+from support.gateway_process import Start, agent
 from support.rpc_peer import Message, RpcFailure, Turn
 from support.serve_process import ServeProcess, Socket
 
@@ -278,3 +279,23 @@ async def test_a_killed_server_cancels_what_waited_for_a_second_approval(
     page = await people.page("bob", session)
     resolved = await page.next("permission_resolved")
     assert resolved["outcome"] == {"outcome": "cancelled"}
+
+
+async def test_who_wants_another_mode_does_not_approve_it(
+    serve: Serve, tokens: TokenFile, workspace: Path
+) -> None:
+    rule = {"name": "modes", "decision": "ask", "kind": ["switch_mode"], "approvers": ["role:approve"]}
+    serving = await serve(agents={"scripted": agent("--modes")}, policy={"rules": [rule]})
+    people = People(serving, tokens, workspace)
+    writer = await people.join("writer", None, "control")
+    session = await writer.new_session(workspace)
+    ann = await people.join("ann", session)
+    switch = asyncio.ensure_future(
+        writer.request("session/set_mode", {"sessionId": session, "modeId": "code"})
+    )
+    question = await ann.next_message(ASKED)
+    assert approval(question)["promptedBy"] == "writer"
+    assert await asked_of(writer) == []
+    chosen = [o["optionId"] for o in question["params"]["options"] if o["kind"] == "allow_once"]
+    ann.reply(question, {"outcome": {"outcome": "selected", "optionId": chosen[0]}})
+    await switch

@@ -123,6 +123,8 @@ class Act:
     mode: str = ""
     boxed: bool = False
     watched: bool = False
+    folder: str = ""
+    """Where the commands run, as a real path; empty if not known."""
     opaque: str | None = None
     """Why the shell line is not understood; None if it is."""
     label_only: bool = False
@@ -158,4 +160,6 @@ class Act:
             "opaque": self.opaque,
             "labelOnly": self.label_only,
         }
+        if self.commands:
+            shown["folder"] = self.folder
         return shown | {"question": True} if self.question else shown

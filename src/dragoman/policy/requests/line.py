@@ -29,6 +29,7 @@ def act_of_command(
         wrappers=read_facts.wrappers,
         paths=read_facts.paths,
         mode=mode,
+        folder=cwd,
         opaque=read_facts.opaque,
         label_only=not line.strip(),
     )

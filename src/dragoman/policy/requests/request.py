@@ -6,6 +6,7 @@ not told is opaque, a folder that is not known makes relative paths outside, a h
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -163,7 +164,8 @@ class _Reader:
 
         around = self._around
         line = around.line_to_host(told) if around.line_to_host is not None else told
-        read = read_line(line, cwd=self._folder(), workspace=around.workspace)
+        folder = self._folder()
+        read = read_line(line, cwd=folder, workspace=around.workspace)
         opaque = read.opaque
         return self._made(
             "execute",
@@ -172,6 +174,7 @@ class _Reader:
             hosts=self._hosts(),
             commands=read.commands,
             wrappers=read.wrappers,
+            folder=os.path.realpath(folder) if folder else "",
             opaque=opaque,
         )
 

@@ -114,7 +114,7 @@ class Gate:
             self._recorder.record(verdict, tool, DENIED)
             raise denied(tool, verdict)
         if verdict.decision == "ask":
-            if not self._tools.allowed.take(verdict.act):
+            if not self._tools.allowed.take(verdict.act, verdict.wanted):
                 self._ask(request, tool, verdict, go_on)
                 return
             recorded, verdict = False, replace(verdict, decision="allow", why=ALLOWED_BEFORE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,7 @@ class SessionPolicy:
     def _was_allowed(self, verdict: Verdict, tool: JsonObject) -> bool:
         """Whether a call that a hook tells of was allowed when the agent asked about it: Qwen Code asks first."""
         allowed, call = self._session.tools.allowed, tool.get("toolCallId")
-        return verdict.decision != "deny" and allowed.covers(verdict.act, call, by_hook=False)
+        return verdict.decision != "deny" and allowed.covers(verdict.act, call, verdict.wanted, by_hook=False)
 
     def _record_late(self, verdict: Verdict, tool: JsonObject) -> None:
         """Record that no rule is about a call in a moment, unless the agent asks: then that is the decision."""
@@ -138,15 +139,15 @@ class SessionPolicy:
         recorded = method != "fs/read_text_file"
         self._gate().check(request, tool_call_of(method, params), verdict, go_on, recorded=recorded)
 
-    def switch(self, request: Request, mode: str, go_on: Callable[[], None]) -> None:
-        """Call `go_on` if a client may switch the session to a mode; raises if it is denied."""
+    def switch(self, request: Request, mode: str, by: str, go_on: Callable[[], None]) -> None:
+        """Call `go_on` if the client of the identity `by` may switch the session to a mode; raises if it is denied."""
         from dragoman.policy.requests.service import switch_call_of
 
         if self._session.follows:  # its owner asks its rules
             go_on()
         else:
             self.check_level(mode)
-            self._gate().check(request, switch_call_of(mode), self.switch_verdict(mode), go_on)
+            self._gate().check(request, switch_call_of(mode), self.switch_verdict(mode, by), go_on)
 
     def agent_switched(self, former: object) -> None:
         """Undo a switch of the mode that the agent made by itself and that the rules do not allow."""
@@ -265,9 +266,10 @@ class SessionPolicy:
         agent = self._session.agent
         return agent is not None and agent.box is not None
 
-    def switch_verdict(self, mode: str) -> Verdict:
-        """What the rules say about a switch to a mode."""
-        return decide_switch(self.rules, mode, self.surroundings({}))
+    def switch_verdict(self, mode: str, by: str | None = None) -> Verdict:
+        """What the rules say about a switch to a mode; `by` is the identity that wants it, None: the agent."""
+        around = self.surroundings({})
+        return decide_switch(self.rules, mode, replace(around, prompted_by=by) if by is not None else around)
 
     def _gate(self) -> Gate:
         session = self._session

@@ -23,11 +23,11 @@ def verdict_for(rules: Rules, request: Request, tool: JsonObject) -> Verdict:
     return request.verdict if isinstance(request, OwnQuestion) else rules.verdict(tool)
 
 
-def approval_for(params: JsonObject, verdict: Verdict | None, prompter: str) -> Approval | None:
-    """Who has to approve; in a followed session, without a verdict, its owner says so."""
+def approval_for(params: JsonObject, verdict: Verdict | None) -> Approval | None:
+    """Who has to approve, but not who prompted or wants the mode; in a followed session, its owner says so."""
     if verdict is None:
         return Approval.read(as_object(own_meta(params).get("approval")))
-    return Approval.wanted(verdict.wanted, prompter)
+    return Approval.wanted(verdict.wanted, str(verdict.act.get("promptedBy", "")))
 
 
 def name_by_kind(params: JsonObject, verdict: Verdict | None) -> bool:
@@ -47,7 +47,11 @@ def answer_by_rule(
 ) -> bool:
     """Answer by policy with an offered option; False if the question is left to the user (G-100)."""
     call, by_hook = tool.get("toolCallId"), isinstance(request, HookQuestion)
-    if verdict.decision != "deny" and not by_hook and allowed.covers(verdict.act, call, by_hook=True):
+    if (
+        verdict.decision != "deny"
+        and not by_hook
+        and allowed.covers(verdict.act, call, verdict.wanted, by_hook=True)
+    ):
         once = choose_option("allow", options)
         if once is not None:  # decided when the hook told of it
             request.reply(encode({"outcome": {"outcome": "selected", "optionId": once}}))

@@ -92,7 +92,7 @@ class Questions:
         ):
             return
         changed = deciding.name_by_kind(params, verdict) or changed
-        approval = deciding.approval_for(params, verdict, session.turn.prompter if session.turn else "")
+        approval = deciding.approval_for(params, verdict)
         offer = policy.remembering.offer(verdict, tool, params.get("options"), session.options.modes())
         if offer is not None:
             params["options"] = offer.options
@@ -387,10 +387,10 @@ class Questions:
         """Store what a person allowed, so that a rule does not ask about the same again when it is done."""
         if self._asked_by_owner or isinstance(question.request, OwnQuestion):
             return
-        asked = decode_object(question.params)
-        if is_allowing(outcome, asked.get("options")):
-            act = self._session.policy.verdict(as_object(asked.get("toolCall"))).act
-            self._session.tools.allowed.add(act, question.call, by_hook=question.by_hook)
+        act = question.facts.get("act")  # as it was asked about: what the agent told since then is another
+        if isinstance(act, dict) and is_allowing(outcome, decode_object(question.params).get("options")):
+            approved = question.approval.requirements if question.approval is not None else ()
+            self._session.tools.allowed.add(act, question.call, by_hook=question.by_hook, approved=approved)
 
     def _time_over(self, question: Question, timeout: float) -> None:
         """Deny a question after its timeout, with an option that the agent offered, if there is one (G-102)."""

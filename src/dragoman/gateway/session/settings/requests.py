@@ -60,11 +60,13 @@ def _switch(
     if not session.options.offers(MODE, value, older=older):
         raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
 
+    identity = client.terms.identity.name
+
     def granted() -> None:
-        session.choices.grant(value, client.terms.identity.name)
+        session.choices.grant(value, identity)
         forward()
 
-    session.policy.switch(request, str(value), granted)
+    session.policy.switch(request, str(value), identity, granted)
 
 
 def set_config_option(client: ClientConnection, request: Request) -> None:
