@@ -34,7 +34,7 @@ QUERIES = {
     "a phrase": Wanted('"word1 word2"'),
     "beginnings of words": Wanted("word12*"),
     "three words": Wanted("word3 word40 word500"),
-    "a common word, of one agent, in one folder": Wanted("word1", agent="agent3", cwd="/src/project7"),
+    "a common word, of one agent, in one folder": Wanted("word1", agent="agent3", cwd="/src/project8"),
     "a rare word, the best first": Wanted("word9000", best=True),
     "nothing found": Wanted("absent"),
 }
