@@ -7,6 +7,7 @@ the host is then not known: a rule on `hosts` does not allow it.
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -26,6 +27,13 @@ _ADDRESS = re.compile(
     re.DOTALL,
 )
 """An address that all readers of addresses take for the same one: no backslash, no blank, no pattern in the name."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PLAIN_NAME = re.compile(r"[a-z0-9._-]+")
+_BRACKETED = re.compile(r"\[[0-9a-f:.]+\]", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_OTHER_SPELLING = re.compile(r"[%{}\[\]]|[^\x00-\x7f]")
+"""Encoded characters, patterns of curl, and letters that names are made plain from."""
+LAST_PORT = 65535
 _HOST_FIRST = frozenset(
     {"ssh", "ping", "ping6", "nc", "ncat", "telnet", "dig", "nslookup", "host", "traceroute", "whois", "mosh"}
 )
@@ -112,7 +120,27 @@ CLIENTS = {
 
 
 def hosts(program: str, words: list[Arg]) -> Iterator[str]:
-    """Names of machines in the arguments of a program."""
+    """Names of machines in the arguments of a program, each in one spelling."""
+    return (_spelled(program, host) for host in _told(program, words))
+
+
+def _spelled(program: str, host: str) -> str:
+    """A name in the spelling that rules have; not known if programs may read another name out of it."""
+    if host == NOT_KNOWN or (host.startswith("[") and _BRACKETED.fullmatch(host)):
+        return host
+    if not _PLAIN_NAME.fullmatch(host):
+        # Words of programs such as `dig name +short` are looked at as if each were a host.
+        return host if program in _HOST_FIRST and not _OTHER_SPELLING.search(host) else NOT_KNOWN
+    name = host.rstrip(".")
+    if not _NUMBER.fullmatch(name.rpartition(".")[2]):
+        return name
+    try:
+        return socket.inet_ntoa(socket.inet_aton(name))  # also `0xA9FEA9FE`, `2852039166` and `169.254.43518`
+    except OSError:
+        return NOT_KNOWN
+
+
+def _told(program: str, words: list[Arg]) -> Iterator[str]:
     for arg in words:
         if arg.values is None and program in _NETWORK:
             yield NOT_KNOWN
@@ -172,7 +200,7 @@ def _first(program: str, words: list[Arg]) -> Iterator[str]:
             if program == "ssh" and _SSH_ELSEWHERE.match(text):
                 yield NOT_KNOWN
             skip = program == "ssh" and len(text) == 2 and text[1] in _SSH_TAKES
-        elif not text.isdigit():
+        elif not (text.isdigit() and int(text[:9]) <= LAST_PORT and len(text) < 9):
             yield arg.text.lstrip("@").rpartition("@")[2].lower()
             if program == "ssh":
                 return
@@ -230,4 +258,6 @@ def _host(text: str) -> str:
     if _is_file(text):
         return "localhost"
     found = _ADDRESS.fullmatch(text)
-    return found[1].lower().rstrip(".") if found is not None else NOT_KNOWN
+    if found is None or (found.start(1) == 0 and _SCHEME.match(text)):  # the name of a scheme is no host
+        return NOT_KNOWN
+    return found[1].lower().rstrip(".")
