@@ -170,12 +170,16 @@ def test_a_record_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
 def test_the_lock_of_another_process_is_not_waited_for_longer_than_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "LOCK_PATIENCE", 0.05, raising=False)
+    monkeypatch.setattr(places, "LOCK_PATIENCE", 0.05)
+    monkeypatch.setattr("dragoman.audit.chain.LOCKED_PAUSE", 1000.0)
     with (tmp_path / places.INDEX_LOCK).open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         chain = Chain(tmp_path)
         with pytest.raises(AuditError, match="another process holds"):
             chain.append("decision", {})
+    with pytest.raises(AuditError, match="another process holds"):  # nor again at once
+        chain.append("decision", {})
+    chain._locked_until = 0
     chain.append("decision", {})
     chain.close()
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from time import gmtime, strftime
+from time import gmtime, monotonic, strftime
 from typing import Any
 
 import dragoman
@@ -28,6 +28,8 @@ MOST_SESSIONS = 100
 """Sessions of a chain that the index names; with more, the chain is looked at by every question about a session."""
 MOST_FULL = 200
 """Full segments whose places wait to be stored; a reader makes those that are dropped."""
+LOCKED_PAUSE = 5.0
+"""Seconds without another attempt to begin while a process holds the index: each one holds up the event loop."""
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
@@ -50,6 +52,7 @@ class Chain:
         self._signed = 0
         """Number of the last head."""
         self._spoilt = False
+        self._locked_until = 0.0
         self._key: Key | None = None
         self._places = Places()
         self._full: deque[tuple[Path, Places, int]] = deque(maxlen=MOST_FULL)
@@ -126,6 +129,8 @@ class Chain:
 
     def _begin(self) -> None:
         """Write the first record, then name the chain in the index: one that the index names has records."""
+        if monotonic() < self._locked_until:
+            raise BlockingIOError(errno.EAGAIN, places.LOCKED)
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         id = f"{strftime('%Y%m%d', gmtime())}-{''.join(secrets.choice(_ALPHABET) for _ in range(8))}"
         chain = self._folder / id
@@ -151,7 +156,9 @@ class Chain:
                 },
             )
             places.add_to_index(self._folder, "begun", chain=id, node=machine.node(), pid=os.getpid())
-        except Exception:
+        except Exception as error:
+            if isinstance(error, BlockingIOError):
+                self._locked_until = monotonic() + LOCKED_PAUSE
             self._close_files()
             shutil.rmtree(chain, ignore_errors=True)  # tried again, it gets another id
             raise

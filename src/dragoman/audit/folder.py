@@ -34,6 +34,7 @@ SEGMENT = re.compile("[0-9]{12}")
 CHAIN_ID = re.compile(r"\d{8}-[a-z2-9]{8}")
 LOCK_PATIENCE, LOCK_PAUSE = 0.5, 0.005
 """Seconds that are waited for a lock, and between attempts; others hold them for less than a millisecond."""
+LOCKED = "another process holds a lock of it"
 BLOCK = 1 << 16
 """Bytes read at once when the last line of a file is searched."""
 
@@ -188,7 +189,7 @@ def lock(descriptor: int) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if monotonic() >= end:
-                raise BlockingIOError(errno.EAGAIN, "another process holds a lock of it") from error
+                raise BlockingIOError(errno.EAGAIN, LOCKED) from error
             sleep(LOCK_PAUSE)
         else:
             return
