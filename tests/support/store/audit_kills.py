@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import sys
 from dataclasses import dataclass
@@ -59,7 +60,11 @@ class AuditKills:
 
     async def kill_at_line(self, line: int) -> bool:
         """Kill before the N-th line that records or answers; False if there were fewer."""
-        return await self._run(line=line)
+        killed = await self._run(line=line)
+        shutil.rmtree(
+            self.home / "audit", ignore_errors=True
+        )  # what it holds is read at the start, line by line
+        return killed
 
     async def _run(self, after: int | None = None, line: int = 0) -> bool:
         self.round += 1
