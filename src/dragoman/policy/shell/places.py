@@ -306,12 +306,21 @@ def linked_from(target: Arg, source: Arg, scope: Scope) -> Arg:
 
 
 def facts_in_folder(
-    target: Arg, sources: Sequence[Arg], scope: Scope, workspace: str, *, contents: bool
+    target: Arg,
+    sources: Sequence[Arg],
+    scope: Scope,
+    workspace: str,
+    *,
+    contents: bool,
+    surely: bool = False,
 ) -> list[PathFact]:
-    """What `cp a b folder` writes: files of the same names in the folder. `contents`: what is in a source instead."""
+    """What `cp a b folder` writes: files of the same names in the folder. `contents`: what is in a source instead.
+
+    `surely`: the target is a folder, also if there is none yet.
+    """
     found: list[PathFact] = []
     for folder in facts_of(target, "write", scope, workspace):
-        if not folder.known or not os.path.isdir(folder.path):  # noqa: PTH112
+        if not folder.known or not (surely or os.path.isdir(folder.path)):  # noqa: PTH112
             continue
         for source in sources:
             for name in _copied_names(source, scope, contents):

@@ -75,7 +75,9 @@ def files_and_folders(
     below = git_depth(compared) if program == "git" else depth(program, words[1:])
     here = git_reads_folder(compared) if program == "git" else reads_folder(program, words[1:])
     pairs = [*pairs, (fixed("."), "read")] if here else pairs
-    plain = [arg for arg in words[1:] if not arg.text.startswith("-")] if program in COPIES else []
+    plain, surely = copied_and_target(program, words[1:]) if program in COPIES else ([], False)
+    if plain and all(plain[-1] is not arg for arg in words):  # joined to its option: `-tfolder`
+        pairs = [*pairs, (plain[-1], "write")]
     if makes_links(program, words[1:]):
         pairs = [*pairs, *((linked_from(plain[-1], arg, scope), "read") for arg in plain[:-1])]
     below = below or (Below() if any(arg.found for arg, _ in pairs) else None)
@@ -87,9 +89,39 @@ def files_and_folders(
     if len(plain) > 1:
         slash = program == "rsync" and any((arg.only or "").endswith("/") for arg in plain[:-1])
         contents = slash or any(re.match(r"-[^-]*T|--no-t", arg.text) for arg in words[1:])
-        copied = facts_in_folder(plain[-1], plain[:-1], scope, workspace, contents=contents)
+        copied = facts_in_folder(plain[-1], plain[:-1], scope, workspace, contents=contents, surely=surely)
         found += _going_in(copied, below)
     return found
+
+
+_TARGET_OPTION = frozenset({"cp", "mv", "install", "ln"})
+_COPY_TAKES = {"install": "Smgo"}
+"""Letters of options of these programs, besides `t`, that have a value."""
+
+
+def copied_and_target(program: str, words: list[Arg]) -> tuple[list[Arg], bool]:
+    """What a program copies, moves or links, then the place that it goes to; whether `-t` says that it is a folder."""
+    plain: list[Arg] = []
+    target: Arg | None = None
+    follows = False
+    for arg in words:
+        text = arg.only if arg.only is not None else arg.text
+        if follows:
+            target, follows = arg, False
+        elif not text.startswith("-"):
+            plain.append(arg)
+        elif program in _TARGET_OPTION and (value := _target(program, text)) is not None:
+            target, follows = (fixed(value), False) if value else (target, True)
+    return (plain, False) if target is None else ([*plain, target], True)
+
+
+def _target(program: str, text: str) -> str | None:
+    """The folder in an option that names it; empty if it is the next word, None for another option."""
+    if text.startswith("--"):
+        return text.partition("=")[2] if text.startswith("--t") else None
+    takes = _COPY_TAKES.get(program, "S")
+    letters = re.match(rf"-[^t{takes}-]*t(.*)", text, re.DOTALL)
+    return letters[1] if letters is not None else None
 
 
 def _going_in(facts: list[PathFact], below: Below | None) -> list[PathFact]:
