@@ -234,3 +234,18 @@ async def test_an_export_on_the_command_line(dragoman: Start, workspace: Path, h
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=60)
     (exported,) = recorded(home, session=session, kind="session_exported")
     assert (exported["agent"], exported["to"], exported["by"]) == ("scripted", "-", "local")
+
+
+async def test_a_call_with_the_id_of_an_earlier_one_does_not_pass_for_it(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    allow = {"name": "run", "decision": "allow", "kind": ["execute"]}
+    gateway, session = await opened(dragoman, workspace, policy={"rules": [allow]})
+    begun = {"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Run", "kind": "execute"}
+    ended = {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed"}
+    call = [f"update {json.dumps(begun)}", f"update {json.dumps(ended)}", f"update {json.dumps(ended)}"]
+    asked = f"permission {json.dumps({'toolCall': {'toolCallId': 'c1', 'kind': 'execute'}})}"
+    await gateway.prompt(session, "\n".join([asked, *call, *call]))
+    await gateway.stop()
+    ends = [each.get("unmediated") for each in recorded(home, kind="tool_ended")]
+    assert ends == [None, True]

@@ -26,9 +26,11 @@ class Observer:
         """Update the session from a decoded update; True if the update was edited."""
         session, kind = self._session, update.get("sessionUpdate")
         if kind in TOOL_KINDS:
+            repeated = session.tools.has_ended(update.get("toolCallId"))
+            slipped = not repeated and session.tools.slipped_by(update)
             auditing.see_tool(session, update)
             changed = quirks.absolute_paths(update, session.cwd)
-            if session.tools.slipped_by(update) and session.policy.watches_calls():
+            if slipped and session.policy.watches_calls():
                 update.update(with_own_meta(update, unmediated=True))
                 auditing.unmediated(session, update)
                 session.policy.slipped(update.get("title"))

@@ -71,6 +71,7 @@ def tool_ended(session: Audited, tool: JsonObject) -> None:
     if not told and not session.tools.is_mediated(tool.get("toolCallId")):
         facts |= {"unmediated": True, **_known(session, tool)}
     _tool(session, "tool_ended", tool, facts)
+    session.tools.end_mediation(tool.get("toolCallId"))
 
 
 def tool_interrupted(session: Audited, tool: JsonObject) -> None:

@@ -43,6 +43,15 @@ class OpenTools:
             self._mediated[tool_id] = None
             self._undecided.pop(tool_id, None)
 
+    def end_mediation(self, tool_id: object) -> None:
+        """The end of a call was recorded: another one with its id has to reach the rules itself."""
+        if isinstance(tool_id, str):
+            self._mediated.pop(tool_id, None)
+
+    def has_ended(self, tool_id: object) -> bool:
+        """Whether the call ended in this turn, and none of its id was begun since."""
+        return tool_id in self._told and tool_id not in self._open
+
     def decide_late(self, tool_id: object, record: Callable[[bool], None]) -> None:
         """`record` what was decided about a call later, unless it is decided otherwise before."""
         if isinstance(tool_id, str):
@@ -79,7 +88,7 @@ class OpenTools:
         tool_id = tool.get("toolCallId")
         if not isinstance(tool_id, str):
             return ()
-        ended_before = tool_id in self._told and tool_id not in self._open
+        ended_before = self.has_ended(tool_id)
         if "sessionUpdate" in tool:
             self._told[tool_id] = None
         if is_one_of(tool.get("status"), FINAL):
