@@ -347,8 +347,10 @@ async def test_with_the_agents_way_its_options_are_passed_on(dragoman: Start, wo
 
 @pytest.mark.parametrize("released", [True, False])
 async def test_a_lock_of_another_process_holds_no_session_and_the_answer_is_stored_afterwards(
-    gateway: GatewayProcess, workspace: Path, released: bool
+    dragoman: Start, workspace: Path, released: bool
 ) -> None:
+    gateway = await dragoman(policy=OURS, checkpoints={"enabled": False})  # a prompt waits for its checkpoint
+    await gateway.initialize()
     session, other = await gateway.new_session(workspace), await gateway.new_session(workspace)
     with (gateway.home / "remembered.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -383,3 +385,16 @@ async def test_a_deleted_session_takes_its_own_answers_with_it(
     await ask(gateway, session, command("make all"), chosen(PROJECT))
     await gateway.request("session/delete", {"sessionId": session})
     assert [kept["scope"] for kept in memories(gateway)] == ["project"]
+
+
+async def test_what_was_not_recorded_is_not_remembered(dragoman: Start, workspace: Path, home: Path) -> None:
+    (home / "audit").write_text("in the way")
+    gateway = await dragoman(policy=OURS, sessions={"write_patience": 1})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    told, asked = await ask(gateway, session, command("make test"), chosen(PROJECT))
+    assert (told, asked is not None) == (heard("no"), True)
+    (home / "audit").unlink()
+    _, asked = await ask(gateway, session, command("make test"), chosen(ONCE))
+    assert asked is not None, "the answer that was refused must not decide"
+    assert not (gateway.home / "remembered.json").exists()

@@ -12,6 +12,7 @@ from dragoman.gateway.session.policy.offer import Offer, make_offer
 from dragoman.gateway.session.policy.verdict import Verdict
 from dragoman.wire.errors import invalid_params
 
+NOT_REMEMBERED = "Nothing is remembered, the answer holds once."
 TRIES = 3
 """To store an answer while other processes write, each after waiting for them with a bound."""
 
@@ -34,7 +35,14 @@ async def add_later(kept: Remembered, memory: Memory, tell: Callable[[str], None
             return
         except NotRemembered as error:
             if not tries_left:
-                tell(f"Nothing is remembered, the answer holds once. {error}")
+                tell(f"{NOT_REMEMBERED} {error}")
+
+
+def memory_facts(memory: Memory | None) -> JsonObject:
+    if memory is None:
+        return {}
+    told = {"id": memory.id, "scope": memory.scope, "until": memory.until, "words": memory.words}
+    return {"remembered": told}
 
 
 def question_facts(verdict: Verdict | None, offer: Offer | None) -> JsonObject:
@@ -88,27 +96,35 @@ class Remembering:
         except NotRemembered as error:
             raise invalid_params(f"{error} The question is still open.", "not_remembered") from error
 
-    def remember(
-        self, offer: Offer | None, answer: bytes, call: str, who: Identity
-    ) -> tuple[JsonObject, str | None]:
-        """Remember what the person wishes; returns facts for the record, and why it could not be, if so."""
-        if offer is None or self.kept is None:
-            return {}, None
+    def wished(
+        self, offer: Offer | None, answer: bytes, call: str, who: Identity | None, tell: Callable[[str], None]
+    ) -> Memory | None:
+        """What a person wishes to have remembered, for `store`; what cannot be is told, and the answer holds once."""
+        if who is None:
+            return None
+        from dragoman.policy.memory.pattern import NotRemembered
+
+        try:
+            return self._memory(offer, answer, call, who)
+        except NotRemembered as error:
+            tell(f"{NOT_REMEMBERED} {error}")
+            return None
+
+    def store(self, memory: Memory | None, facts: JsonObject, tell: Callable[[str], None]) -> JsonObject:
+        """Remember, once the answer is recorded; returns the facts of the answer, as far as they are true then."""
+        if memory is None or self.kept is None:
+            return facts
         from dragoman.policy.memory.file import Busy
         from dragoman.policy.memory.pattern import NotRemembered
 
         try:
-            memory = self._memory(offer, answer, call, who)
-            if memory is None:
-                return {}, None
             self.kept.add(memory, wait=False)
         except Busy:
-            assert memory is not None
             self.later(memory)
         except NotRemembered as error:
-            return {}, str(error)
-        told = {"id": memory.id, "scope": memory.scope, "until": memory.until, "words": memory.words}
-        return {"remembered": told}, None
+            tell(f"{NOT_REMEMBERED} {error}")
+            return {name: value for name, value in facts.items() if name != "remembered"}
+        return facts
 
     def _memory(self, offer: Offer | None, answer: bytes, call: str, who: Identity) -> Memory | None:
         """What an answer would have us remember; None if it is for once. Raises `NotRemembered`."""

@@ -17,7 +17,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, decode_object, en
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import OwnQuestion, is_switch
-from dragoman.gateway.session.policy.remembering import question_facts
+from dragoman.gateway.session.policy.remembering import memory_facts, question_facts
 from dragoman.gateway.session.policy.verdict import once_only
 from dragoman.gateway.session.questions import approving, deciding
 from dragoman.gateway.session.questions.answerer import Answerer
@@ -246,9 +246,12 @@ class Questions:
         if timeout:
             loop = asyncio.get_running_loop()
             question.timer = loop.call_later(timeout, self._time_over, question, timeout)
-        cancelled = Reply(result=CANCEL_ANSWER[question.method])
-        question.request.on_cancel = lambda: self._settle(question, cancelled, "agent")
+        question.request.on_cancel = lambda: self._cancelled(question)
         self._session.after_events(lambda: self._send(question))
+
+    def _cancelled(self, question: Question) -> None:
+        if question.open:  # else its answer waits for its record
+            self._settle(question, Reply(result=CANCEL_ANSWER[question.method]), "agent")
 
     def _send(self, question: Question) -> None:
         if not question.open:
@@ -335,12 +338,14 @@ class Questions:
     def _settle(self, question: Question, reply: Reply, by: str, answerer: Answerer | None = None) -> None:
         """End a question; the agent gets the answer once it is recorded."""
         self._close(question, by)
-        remembered = self._remember_answer(question, reply.result, answerer) if answerer is not None else {}
-        facts = answer_facts(question, reply.result, by, self._session.policy.names, answerer, remembered)
+        policy, notice = self._session.policy, self._session.notice
+        who = answerer.identity if answerer is not None else None
+        memory = policy.remembering.wished(question.offer, reply.result, str(question.call), who, notice)
+        facts = answer_facts(question, reply.result, by, policy.names, answerer, memory_facts(memory))
 
         def tell() -> None:
             question.request.answer(question.for_agent(reply))
-            self._record_answer(question, reply.result, facts)
+            self._record_answer(question, reply.result, policy.remembering.store(memory, facts, notice))
             question.withdraw()
             self._session.changed()
 
@@ -363,16 +368,6 @@ class Questions:
     def _close(self, question: Question, by: str) -> None:
         question.end(by)
         self._open.remove(question)
-
-    def _remember_answer(self, question: Question, answer: bytes, answerer: Answerer) -> JsonObject:
-        """Remember what the person wishes; what cannot be remembered is told, and the answer holds once."""
-        call = as_object(decode_object(question.params).get("toolCall")).get("toolCallId")
-        told, trouble = self._session.policy.remembering.remember(
-            question.offer, answer, str(call), answerer.identity
-        )
-        if trouble is not None:
-            self._session.notice(f"Nothing is remembered, the answer holds once. {trouble}")
-        return told
 
     def _record_answer(self, question: Question, result: bytes, facts: JsonObject) -> None:
         """Journal an answer, and remember it for those who answer too late."""
