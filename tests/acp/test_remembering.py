@@ -347,10 +347,8 @@ async def test_with_the_agents_way_its_options_are_passed_on(dragoman: Start, wo
 
 @pytest.mark.parametrize("released", [True, False])
 async def test_a_lock_of_another_process_holds_no_session_and_the_answer_is_stored_afterwards(
-    dragoman: Start, workspace: Path, released: bool
+    gateway: GatewayProcess, workspace: Path, released: bool
 ) -> None:
-    gateway = await dragoman(policy=OURS, checkpoints={"enabled": False})  # a prompt waits for its checkpoint
-    await gateway.initialize()
     session, other = await gateway.new_session(workspace), await gateway.new_session(workspace)
     with (gateway.home / "remembered.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -117,6 +117,7 @@ async def begin(real: RealAgent, model: ModelServer, home: Path, agent_home: Pat
         table = real.table(installed(real.name), agent_home, model.url)
         agents = {real.name: {**table, **settings}}
         config = {"default_agent": real.name, "agents": agents, "sandboxes": sandboxes or {}}
+        config["checkpoints"] = {"enabled": True}
         if policy is not None:
             config["policy"] = policy
         gateway = await RealGateway.start(at, "acp", real.name, config=config)

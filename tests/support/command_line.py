@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.fork_server import run_forked
-from support.gateway_process import agent, clean_environment, toml, with_agents_options
+from support.gateway_process import agent, clean_environment, toml, with_test_defaults
 from support.pseudo_terminal import Terminal
 
 LIMIT = 60
@@ -29,7 +29,7 @@ class CommandLine:
         """One scripted agent that starts with `flags`, and any other section."""
         agents = {"scripted": agent(*flags), **sections.pop("agents", {})}
         config = {"default_agent": "scripted", **sections, "agents": agents}
-        (self.home / "config.toml").write_text(toml(with_agents_options(config)))
+        (self.home / "config.toml").write_text(toml(with_test_defaults(config)))
 
     def run(self, *arguments: str, stdin: str | bytes | None = None) -> subprocess.CompletedProcess[str]:
         """Run to its end; it has loaded its modules before (`nursery.py`), which `start` and `terminal` do not."""

@@ -40,12 +40,14 @@ def toml(table: Mapping[str, Any], path: str = "") -> str:
     return "\n".join([*lines, *below]) + "\n"
 
 
-def with_agents_options(config: Mapping[str, Any]) -> Table:
-    """The configuration with `policy.remember = "agent"`, unless it says otherwise.
+def with_test_defaults(config: Mapping[str, Any]) -> Table:
+    """The configuration with `policy.remember = "agent"` and without checkpoints, unless it says otherwise.
 
     Most tests answer with options of the scripted agent and see them arrive; those about our own answers set "gateway".
+    A prompt waits for its checkpoint, which takes several processes: tests about them have a table `checkpoints`.
     """
-    return {**config, "policy": {"remember": "agent", **config.get("policy", {})}}
+    without = {"checkpoints": {"enabled": False}}
+    return {**without, **config, "policy": {"remember": "agent", **config.get("policy", {})}}
 
 
 def _toml_value(value: Any) -> str:
@@ -75,7 +77,7 @@ class GatewayProcess(RpcPeer):
         home.mkdir(parents=True, exist_ok=True)
         if config is not None:
             fresh = home / "config.toml.new"  # another one on the same files may be reading it
-            fresh.write_text(toml(with_agents_options(config)))
+            fresh.write_text(toml(with_test_defaults(config)))
             fresh.replace(home / "config.toml")
         mark = uuid.uuid4().hex
         environment = {**clean_environment(), "DRAGOMAN_HOME": str(home), MARK: mark, **(env or {})}
