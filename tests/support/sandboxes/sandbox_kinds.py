@@ -72,12 +72,16 @@ def podman(image: str) -> Kind:
 
 
 def make_image(name: str) -> None:
-    """An image of nothing but folders; programs are shown read-only from this machine."""
+    """An image of nothing but folders; programs are shown read-only from this machine.
+
+    One folder has its name: two images with the same content, imported in one second, are one to podman, and what
+    removes or imports one of them disturbs the other.
+    """
     if shutil.which("podman") is None:
         prerequisites.skip("podman", "it is not installed")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for folder in ("usr", "proc", "sys", "dev", "etc", "tmp", "root", "home/agent/workspace"):
+        for folder in ("usr", "proc", "sys", "dev", "etc", "tmp", "root", "home/agent/workspace", name):
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
             tar.addfile(entry)

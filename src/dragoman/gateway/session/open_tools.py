@@ -35,7 +35,7 @@ class OpenTools:
 
     def told(self, tool_id: object) -> bool:
         """Whether an update about this call was sent to clients in the current turn."""
-        return tool_id in self._told
+        return isinstance(tool_id, str) and tool_id in self._told
 
     def mediate(self, tool_id: object) -> None:
         """The agent asked about this call, or told of it, before it ran."""
@@ -50,13 +50,13 @@ class OpenTools:
 
     def has_ended(self, tool_id: object) -> bool:
         """Whether the call ended in this turn, and none of its id was begun since."""
-        return tool_id in self._told and tool_id not in self._open
+        return isinstance(tool_id, str) and tool_id in self._told and tool_id not in self._open
 
     def decide_late(self, tool_id: object, record: Callable[[bool], None]) -> None:
         """`record` what was decided about a call later, unless it is decided otherwise before."""
         if isinstance(tool_id, str):
             self._undecided[tool_id] = record
-        if tool_id not in self._undecided:  # its id cannot be stored
+        if not isinstance(tool_id, str) or tool_id not in self._undecided:  # its id cannot be stored
             record(True)
 
     def settle(self, tool_id: object) -> None:
