@@ -1,10 +1,9 @@
 """The feed of a session with a journal: published events are stored, then sent to clients.
 
-A batch holds the events published in one turn of the event loop, or in several while the agent floods. It is stored
-with one append, gets its numbers when it is sent to the store, and goes to every attachment once it is stored, mostly
-before the append returns. Appends may overlap; the store answers in their order, and after a failed append the following
-ones fail too. When all are answered, the failed batches are first in `_pending` and are retried, the first alone until
-it succeeds (states: `journal_state`).
+A batch holds the events published in one turn of the event loop. It is stored with one append, gets its numbers when it
+is sent to the store, and goes to every attachment once it is stored, mostly before the append returns. Appends may
+overlap; the store answers in their order, and after a failed append the following ones fail too. When all are answered,
+the failed batches are first in `_pending` and are retried, the first alone until it succeeds (states: `journal_state`).
 """
 
 from __future__ import annotations
@@ -34,10 +33,6 @@ RETRY_SECONDS = 0.1
 """Time between two tries in the state WAITING."""
 TELL_SECONDS = 0.5
 """How long events wait before clients are notified: a short delay of the disk is not reported."""
-FLOOD_BYTES = 48 * 1024
-"""A turn that publishes so much emptied the agent's pipe (64 KiB), which the agent fills again at once."""
-MAX_BATCH_BYTES = 192 * 1024
-"""Size at which a batch does not grow any more: with one more turn it stays below what the store splits."""
 MAX_WAITING_BYTES = 4 * 1024 * 1024
 """Size of the batches in flight to a slow disk above which the agent is paused."""
 HEAL_SECONDS = 1.0
@@ -120,21 +115,12 @@ class JournalFeed(BatchCollector):
         """Open a batch and schedule its flush; `waits`: one turn of the event loop later, for a batch that begins with
         a client's own event, such as a prompt, so that the agent is sent the prompt before it is stored."""
         batch = self._open = Batch()
-        self._loop.call_soon(self._next_turn if waits else self._end_turn, batch)
+        self._loop.call_soon(self._next_turn if waits else self._flush, batch)
         return batch
 
     def _next_turn(self, batch: Batch) -> None:
         if self._open is batch:
-            self._loop.call_soon(self._end_turn, batch)
-
-    def _end_turn(self, batch: Batch, before: int = 0) -> None:
-        """Flush a batch, unless the turn added so much to its size `before` that the agent has more ready: then it
-        grows for another turn, because a few large appends cost less than many."""
-        size = sum(map(len, batch.events))
-        if self._open is batch and size - before >= FLOOD_BYTES and size < MAX_BATCH_BYTES:
-            self._loop.call_soon(self._end_turn, batch, size)
-        else:
-            self._flush(batch)
+            self._loop.call_soon(self._flush, batch)
 
     # -- storing
 
