@@ -19,14 +19,14 @@ from dragoman.policy.memory.memory import memory_of
 from dragoman.policy.memory.pattern import patterns_of
 from dragoman.policy.rulebook import Rulebook
 
-NOW = datetime(2026, 11, 18, 12, tzinfo=UTC)
+NOW = datetime(2126, 11, 18, 12, tzinfo=UTC)  # later than the clock of any file here
 HOUR = timedelta(hours=1)
 ALLOW = """
 [[policy.rules]]
 name = "for now"
 decision = "allow"
 command = [["cat"]]
-expires = "2026-11-18T12:30+00:00"
+expires = "2126-11-18T12:30+00:00"
 """
 
 
