@@ -29,6 +29,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "policy": ("config", "atomic_file"),
     "audit": ("wire", "config", "machine", "atomic_file", "masking", "gateway.ports", "__init__"),
     "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
+    "worktrees": (
+        *("config.sections.worktrees", "config.root", "gateway.ports"),
+        *("checkpoints.git", "atomic_file"),
+    ),
     "rpc": ("wire",),
     "gateway": (
         *(

@@ -152,7 +152,7 @@ def test_all_options_arrive(home: Path) -> None:
         home, "acp", "gemini", "--host", "0.0.0.0", "--port", "0", "--connect", "never", "--sandbox", "local"
     )
     assert done.returncode == 7
-    expected = "agent='gemini', host='0.0.0.0', port=0, token='s3cret', connect='never', sandbox='local'"
+    expected = "agent='gemini', host='0.0.0.0', port=0, token='s3cret', connect='never', sandbox='local', worktree=None"
     assert f"AcpOptions({expected})" in done.stderr
 
 

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 from dragoman.gateway.session import states
 from dragoman.gateway.session.states import (
+    PROMPT,
     QUESTION,
     SESSION,
     TURN,
     IllegalTransition,
     Life,
+    PromptEvent,
+    PromptState,
     QuestionEvent,
     QuestionState,
     SessionEvent,
@@ -29,6 +32,7 @@ from dragoman.gateway.session.states import (
 TABLES = [
     (SESSION, SessionState, SessionEvent),
     (TURN, TurnState, TurnEvent),
+    (PROMPT, PromptState, PromptEvent),
     (QUESTION, QuestionState, QuestionEvent),
 ]
 CELLS = [
@@ -143,7 +147,9 @@ def documented(first_cell: str) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize(("title", "table"), [("Session", SESSION), ("Turn", TURN), ("Question", QUESTION)])
+@pytest.mark.parametrize(
+    ("title", "table"), [("Session", SESSION), ("Turn", TURN), ("Prompt", PROMPT), ("Question", QUESTION)]
+)
 def test_the_architecture_page_shows_the_tables(
     title: str, table: Mapping[Enum, Mapping[Enum, Enum]]
 ) -> None:

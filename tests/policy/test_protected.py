@@ -34,3 +34,18 @@ def test_the_audit_is_not_read(policy: Policy, tmp_path: Path, name: str) -> Non
 def test_other_files_of_ours_may_be_read(policy: Policy, tmp_path: Path) -> None:
     path = str(tmp_path / "state" / "audits")
     assert policy.decide(Act(paths=(PathFact(path, "read", True),))).decision == "ask"
+
+
+@pytest.mark.parametrize("line", ["rm -rf .", 'rm -rf "$PWD"', "mv . ../x", "rm -r ../project", "mv clone x"])
+def test_a_tree_with_a_protected_place_is_not_taken_away(tmp_path: Path, line: str) -> None:
+    project = tmp_path / "project"
+    for name in (".git", "src", "clone/.dragoman"):
+        (project / name).mkdir(parents=True)
+    rules = [PolicyRule(decision="allow", command=[["rm"], ["mv"]], outside_workspace=True)]
+    policy = Policy(user=make_rules(rules, "user", "x"))
+
+    def decided(line: str) -> str:
+        return policy.decide(act_of_command(line, cwd=str(project), workspace=str(project))).decision
+
+    assert decided(line) == "deny"
+    assert decided("rm -rf src") == decided("mv src lib") == "allow"

@@ -51,7 +51,7 @@ async def test_every_session_is_there_afterwards_with_every_event(
     result, said = convert(path)
     assert (result.moved, result.failed, result.processes) == (4, 0, ())
     assert any("of 4" in line for line in said)
-    assert tables(path) == {"identity", "directory"} and not conversion.is_needed(path)
+    assert tables(path) == {"identity", "directory", "usage"} and not conversion.is_needed(path)
     store = await FileStore.open(path, runtime)
     assert not store.has_old_sessions
     for session in ids:
@@ -139,7 +139,7 @@ async def test_sessions_of_old_processes_wait_for_them_and_the_rest_is_served(
         process.commit()
     os.close(alive)
     assert convert(path)[0].moved == 1
-    assert tables(path) == {"identity", "directory"}
+    assert tables(path) == {"identity", "directory", "usage"}
     store = await FileStore.open(path, runtime)
     assert numbered(await read_all(store, waiting)) == {**EVENTS, 7: b"later"}
     found = await store.get(waiting)
@@ -230,4 +230,4 @@ def test_the_old_version_does_not_open_a_converted_store(path: Path) -> None:
     OldStore(path)
     convert(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert database.version(connection) == 3
+        assert database.version(connection) == 4

@@ -104,6 +104,7 @@ class BackgroundClients:
                 start_ahead=False,
                 restart_on_load=False,
                 unattached=True,
+                own_queue=True,
                 identity=identity,
             )
             gateway_client = self._gateway_clients[key] = BackgroundClient(self._gateway, terms)

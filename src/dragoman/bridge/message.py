@@ -30,6 +30,8 @@ class Message:
     """Why the message is not sent; empty if it is not held."""
     stopped: bool = False
     """Held by a cancel, until a user releases the message."""
+    number: int = 0
+    """Its place among the prompts of ACP clients that wait too; 0 comes before all of them."""
 
     def stop(self) -> Message:
         return replace(self, held=STOPPED, stopped=True)

@@ -72,7 +72,11 @@ class SessionHub:
 
     def submit(self, session: Session, message: Message, sender: Identity, done: Done) -> None:
         """Start a turn with the message, or queue it behind the running turn."""
-        if session.turn is None and all(waiting.stopped for waiting in self._queue):
+        if (
+            session.turn is None
+            and not len(session.prompts)
+            and all(waiting.stopped for waiting in self._queue)
+        ):
             self._start(session, message, sender, done)
             return
         self._running = self._running or session.turn is not None
@@ -83,9 +87,10 @@ class SessionHub:
         if len(self._queue) >= limits.QUEUED_MESSAGES or size > limits.QUEUED_BYTES:
             raise BridgeError("queue_full", "Too many messages wait for the end of this turn already.")
         self._remember(message.id)
-        self._set_queue(
-            session, [*self._queue, replace(message, sender=self._background_clients.sender(sender))]
+        owned = replace(
+            message, sender=self._background_clients.sender(sender), number=session.prompts.take_number()
         )
+        self._set_queue(session, [*self._queue, owned])
         session.after_events(lambda: done(None))
         self.send_on(session)
 
@@ -102,7 +107,7 @@ class SessionHub:
         if found.stopped:
             changed = replace(found, blocks=message.blocks, sender=sender)
         else:
-            changed = Message(found.id, message.blocks, sender)
+            changed = replace(found, blocks=message.blocks, sender=sender, held="")
         self._set_queue(session, [changed if each is found else each for each in self._queue])
         if found.held and not found.stopped:
             self.send_on(session)
@@ -117,7 +122,10 @@ class SessionHub:
         if held:
             self._set_queue(
                 session,
-                [Message(each.id, each.blocks, sender) if each.id in held else each for each in self._queue],
+                [
+                    replace(each, sender=sender, held="", stopped=False) if each.id in held else each
+                    for each in self._queue
+                ],
             )
         self.send_on(session, first=queued_id)
 
@@ -158,6 +166,8 @@ class SessionHub:
             return
         due = [message for message in self._queue if not message.stopped]
         for message in sorted(due, key=lambda each: each.id != first):
+            if session.prompts.is_due_before(message.number):  # an ACP client's, which starts by itself
+                return
             sender = self._background_clients.identity(message.sender)
             if isinstance(sender, Identity):
                 self._send(session, message, sender)

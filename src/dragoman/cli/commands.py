@@ -23,6 +23,11 @@ COMMANDS = {
         "Undo what a session changed: a hunk, a file, a turn or all.",
     ),
     "rewind": ("dragoman.cli.changes.restore:rewind", "Take a session's files back to before a message."),
+    "usage": ("dragoman.cli.usage.command:usage", "Show the tokens and the cost of turns."),
+    "worktrees": (
+        "dragoman.cli.worktrees.command:worktrees",
+        "List, merge, rebase, keep, discard and clean the worktrees of sessions.",
+    ),
     "tokens": ("dragoman.cli.tokens:tokens", "List, create and revoke tokens for `dragoman serve`."),
     "policy": (
         "dragoman.cli.policy.command:policy",

@@ -24,6 +24,7 @@ from dragoman.cli.audit.opening import open_audit, record_renewal
 from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
 from dragoman.cli.sessions.unlisted import UNLISTED_SECONDS, log_unlisted
+from dragoman.cli.worktrees.opening import open_worktrees
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import Loaded, load
 from dragoman.config.model import AgentConfig, Config
@@ -136,6 +137,7 @@ async def gateway(
         audit=audit,
         checkpoints=checkpoints,
         search=feeder,
+        worktrees=open_worktrees(config, paths),
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)

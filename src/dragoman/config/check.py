@@ -20,6 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MEMORY = re.compile(r"\d+[kmgt]?b?", re.IGNORECASE)
 _ANCHOR = re.compile(r"file:/|syslog:(//.+)?$|(otlp\+)?https?://.")
 _ANCHORS = "expected file:/PATH, https://URL, syslog: or syslog://HOST:PORT, or otlp+https://URL"
+_CURRENCY = re.compile(r"[A-Za-z]{3}")
 _SECRET = re.compile(r"(env|file|keyring):.+")
 
 _NEEDS = {
@@ -63,6 +64,9 @@ def check(config: Config, blame: Callable[..., str], any_agent: bool = False) ->
     for index, network in enumerate(config.serve.trusted_proxies):
         if (trouble := _network_trouble(network)) is not None:
             complain(("serve", "trusted_proxies", f"[{index}]"), trouble)
+    for pattern, price in config.usage.prices.items():
+        if not _CURRENCY.fullmatch(price.currency):
+            complain(("usage", "prices", pattern, "currency"), 'expected three letters, such as "EUR"')
     for index, place in enumerate(config.audit.anchors):
         if _ANCHOR.match(place) is None:
             complain(("audit", "anchors", f"[{index}]"), _ANCHORS)

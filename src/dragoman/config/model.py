@@ -12,8 +12,11 @@ from msgspec import Meta, Struct, field
 from dragoman.config.audit_model import AuditConfig
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.config.sections.checkpoints import CheckpointsConfig
+from dragoman.config.sections.log import LogConfig, TracesConfig
 from dragoman.config.sections.mcp import McpConfig
+from dragoman.config.sections.usage import UsageConfig
 from dragoman.config.sections.workspaces import WorkspaceRule
+from dragoman.config.sections.worktrees import WorktreesConfig
 
 AgentKind = Literal["acp", "claude", "codex", "builtin", "remote", "python"]
 Decision = Literal["allow", "deny", "ask"]
@@ -226,6 +229,12 @@ class SessionsConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Literal["keep", "cancel"],
         Meta(description="What happens to a turn when its network client leaves; the end of stdin cancels."),
     ] = "keep"
+    queue: Annotated[
+        int,
+        Meta(
+            ge=0, le=100, description="Prompts of ACP clients that may wait for the end of a turn; 0: none."
+        ),
+    ] = 0
     park_after: Annotated[
         float,
         Meta(ge=0, description="Seconds without a turn or a question until the process ends; 0: never."),
@@ -344,33 +353,6 @@ class PolicyConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ] = "gateway"
 
 
-class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Log lines; never on stdout."""
-
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        Meta(description="The least important line that is written."),
-    ] = "info"
-    format: Annotated[
-        Literal["text", "json"],
-        Meta(description="`text` is for people on a terminal, `key=value` elsewhere."),
-    ] = "text"
-    file: Annotated[str | None, Meta(description="File to log to, instead of stderr.")] = None
-    prompts: Annotated[bool, Meta(description="Also log the text of prompts.")] = False
-
-
-class TracesConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """OpenTelemetry spans of turns, agent starts and waits; needs `dragoman[traces]`."""
-
-    endpoint: Annotated[
-        str | None,
-        Meta(
-            description="Where spans go, as OTLP over HTTP, such as `http://127.0.0.1:4318/v1/traces`. "
-            "OpenTelemetry's own `OTEL_*` variables do it too; with neither there are no spans."
-        ),
-    ] = None
-
-
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The whole configuration, resolved."""
 
@@ -388,5 +370,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     audit: AuditConfig = field(default_factory=AuditConfig)
     checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
+    usage: UsageConfig = field(default_factory=UsageConfig)
+    worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)

@@ -40,7 +40,9 @@ def tables() -> Iterator[tuple[str, str, list[Key]]]:
             for inner in keys(struct):
                 if (rule := _inner(inner)) is not None:
                     name = f"{key.name}.{inner.name}"
-                    header = f"[{name}]" if isinstance(inner.type, inspect.StructType) else f"[[{name}]]"
+                    header = f"[[{name}]]" if isinstance(inner.type, inspect.ListType) else f"[{name}]"
+                    if isinstance(inner.type, inspect.DictType):
+                        header = f"[{name}.NAME]"
                     yield header, inner.description or (rule.cls.__doc__ or ""), keys(rule)
 
 
@@ -85,6 +87,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "[sandboxes.NAME]": {"kind": "podman", "image": "registry/agent:latest"},
     "[mcp.NAME]": {"command": ["my-mcp-server", "--stdio"]},
     "[[workspaces]]": {"path": "~/work", "agent": "claude"},
+    "[usage.prices.NAME]": {"input": 3.0, "output": 15.0},
     "[[policy.rules]]": {"decision": "allow", "kind": ["read", "search"]},
     "[[policy.narrow]]": {"decision": "ask", "kind": ["execute"]},
 }

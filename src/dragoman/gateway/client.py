@@ -16,9 +16,9 @@ from dragoman.gateway.json_types import JsonObject, own_meta
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE
 from dragoman.gateway.rewriting.rewrite import meta_of, one_session, session_in, session_of
+from dragoman.gateway.session.prompts.queue import CANCELLED
 from dragoman.gateway.session.session import Session
 from dragoman.gateway.session.stream import settle
-from dragoman.gateway.session.turn import CANCELLED
 from dragoman.log import LOG_CONTEXT
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Request
@@ -237,6 +237,8 @@ class ClientConnection(Client):
         sessions = [session for each in self.attachments if (session := self.session(each)) is not None]
         keep = self.terms.keep_sessions or not self.may_control
         if not keep:
+            for session in sessions:
+                session.prompts.withdraw_of(self)
             await self._cancel_turns(sessions)
             await self._send_answers([each for each in sessions if len(each.attachments) == 1])
         for session in sessions:
@@ -263,7 +265,7 @@ class ClientConnection(Client):
             if self.terms.leave_turns and turn.session.follows:
                 turn.settle(CANCELLED)  # only here; at the owner the turn goes on
             else:
-                turn.session.cancel()
+                turn.withdraw()
         if turns:
             await asyncio.wait(
                 [asyncio.ensure_future(turn.done.wait()) for turn in turns], timeout=GOODBYE_TIMEOUT

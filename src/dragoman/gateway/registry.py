@@ -21,10 +21,10 @@ from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.runtime import Outside
+from dragoman.gateway.session.prompts.queue import CANCELLED
 from dragoman.gateway.session.session import Session, SessionHost
 from dragoman.gateway.session.states import IllegalTransition
 from dragoman.gateway.session.stream import settle
-from dragoman.gateway.session.turn import CANCELLED
 from dragoman.wire.errors import internal
 
 log = logging.getLogger(__name__)
@@ -252,7 +252,8 @@ class Registry(SessionHost):
     def policy_changed(self, workspace: str, text: str, severity: str) -> None:
         """Announce a change of the rules to the clients of the sessions that they hold for, and journal it."""
         for session in self.sessions.values():
-            if session.workspace == workspace and not session.follows and not session.closed:
+            rules_of = session.entry.repository or session.workspace
+            if rules_of == workspace and not session.follows and not session.closed:
                 session.notice(text, severity)
 
     def session_broken(self, session: Session, error: IllegalTransition) -> None:
@@ -270,6 +271,7 @@ class Registry(SessionHost):
             attachment.tell(title, "error")
         if session.turn is not None:
             session.turn.fail(internal(title, reason, sessionId=session.id))
+        session.prompts.fail_all(internal(title, reason, sessionId=session.id))
         self.spawn(self.close_session(session))
 
     def journal_delayed(self, session: Session, error: StoreError | None) -> None:
@@ -306,6 +308,7 @@ class Registry(SessionHost):
         self.parking.close()
         error = internal("Dragoman is shutting down", "shutdown")
         for session in list(self.sessions.values()):
+            session.prompts.fail_all(error)
             if session.turn is not None:
                 session.turn.fail(error)
         await self._settle_sessions()

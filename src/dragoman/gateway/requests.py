@@ -8,6 +8,8 @@ from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.lifecycle import create, listing, load, restoring
 from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.prompts import prompting
+from dragoman.gateway.session.prompts import requests as queue
 from dragoman.gateway.session.questions.answerer import ANSWER, Answerer
 from dragoman.gateway.session.settings import requests as settings
 from dragoman.rpc.request import Request
@@ -23,7 +25,11 @@ def _in_setup(work: Setup) -> Handler:
 
 
 def _prompt(client: ClientConnection, request: Request) -> None:
-    client.require_session(request).prompt(client, request)
+    prompting.prompt(client.require_session(request), client, request)
+
+
+def _queue(client: ClientConnection, request: Request) -> None:
+    queue.answer(client.require_session(request), client, request)
 
 
 def _cancel(client: ClientConnection, request: Request) -> None:
@@ -63,5 +69,6 @@ REQUESTS: dict[str, Handler] = {
     "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
     restoring.RESTORE: restoring.restore,
+    **dict.fromkeys(queue.METHODS, _queue),
     ANSWER: _answer,
 }

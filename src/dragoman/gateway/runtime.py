@@ -23,6 +23,7 @@ from dragoman.gateway.ports.search import Search
 from dragoman.gateway.ports.services import ServicesFactory
 from dragoman.gateway.ports.store import Store
 from dragoman.gateway.ports.witness import Several, Witness
+from dragoman.gateway.ports.worktrees import Worktrees
 from dragoman.rpc.byte_budget import ByteBudget
 from dragoman.wire import limits
 from dragoman.wire.errors import RpcError, internal, invalid_params
@@ -74,6 +75,7 @@ class Outside:
     audit: Audit = field(default_factory=NoAudit)
     checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
     search: Search | None = None
+    worktrees: Worktrees | None = None
 
 
 class Runtime:
@@ -91,11 +93,13 @@ class Runtime:
         self._open_remembered = outside.remembered or _only_here
         self.policy_trouble = outside.policy_trouble
         self.store = outside.store
+        self.usage = outside.store.usage if outside.store is not None else None
         self.trouble = outside.trouble
         self.witness = outside.witness
         self.audit = outside.audit
         self.checkpoints = outside.checkpoints
         self.search = outside.search
+        self.worktrees = outside.worktrees
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set at shutdown, when the links of all clients are closed."""

@@ -110,6 +110,8 @@ class Act:
     agent: str = ""
     session: str = ""
     workspace: str = ""
+    project: str = ""
+    """The repository of a session in a worktree, whose rules and remembered answers hold; else empty."""
     prompted_by: str = "local"
     tool: str = ""
     kind: str = "other"

@@ -64,6 +64,8 @@ def conflict(shown: str, own: Sequence[OwnFolder], *, inside: bool = True) -> st
         name = f"Dragoman's {folder.what} folder {folder.path}"
         if _is_below(folder.real, real) or known in folder.above:
             return f"{'is' if real == folder.real else 'holds'} {name}"
+        if folder.what == "state" and _is_worktree(real, folder.real):
+            continue
         if inside and (_is_below(real, folder.real) or _identity(folder.real) in above):
             return f"lies in {name}"
     return None
@@ -107,6 +109,13 @@ def _mount(value: str) -> Iterator[str]:
     source = next((fields[name] for name in _SOURCES if name in fields), "")
     if source.startswith(("/", ".")):
         yield source
+
+
+def _is_worktree(path: str, state: str) -> bool:
+    """Whether a path lies in one worktree, a folder of a session in our state folder: `worktrees/KEY/NAME`."""
+    start = posixpath.join(state, "worktrees") + "/"
+    steps = path[len(start) :].split("/") if path.startswith(start) else []
+    return len(steps) >= 2 and "." not in steps[1]
 
 
 def _is_below(path: str, folder: str) -> bool:

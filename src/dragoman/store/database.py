@@ -2,6 +2,7 @@
 
 Versions 1 and 2 had the events in the database too, in the tables `heads`, `sessions`, `journal` and `owners`. These
 stay for processes of that version that still run; `upkeep/conversion.py` moves the sessions out of them one by one.
+Version 3 had no ledger of usage.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Sync: TypeAlias = Literal["normal", "full"]
 """`full`: events reported as stored also survive a power failure."""
 
 APPLICATION_ID = 0x44474D4E  # "DGMN": tells our database from another program's
-VERSION = 3
+VERSION = 4
+READABLE = 3
+"""The oldest version of which sessions can be read without a migration."""
 
 _IDENTITY = (
     "CREATE TABLE identity (store_id TEXT NOT NULL)",
@@ -42,10 +45,24 @@ _DIRECTORY = (
         WHERE agent_session_id IS NOT NULL""",
 )
 
+_USAGE = (
+    """CREATE TABLE usage (
+        n INTEGER PRIMARY KEY, turn TEXT NOT NULL, part INTEGER NOT NULL,
+        session TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, workspace TEXT NOT NULL,
+        identity TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL, seconds REAL NOT NULL,
+        input INTEGER, output INTEGER, cache_read INTEGER, cache_write INTEGER, thought INTEGER,
+        amount INTEGER, currency TEXT, estimated INTEGER NOT NULL, told INTEGER, told_currency TEXT,
+        UNIQUE (turn, part)
+    )""",
+    "CREATE INDEX usage_at ON usage (at)",
+    "CREATE INDEX usage_session ON usage (session, n)",
+)
+
 STEPS: dict[int, tuple[str, ...]] = {
-    0: (*_IDENTITY, *_DIRECTORY),
-    1: ("ALTER TABLE owners ADD COLUMN place TEXT NOT NULL DEFAULT ''", *_DIRECTORY),
-    2: _DIRECTORY,
+    0: (*_IDENTITY, *_DIRECTORY, *_USAGE),
+    1: ("ALTER TABLE owners ADD COLUMN place TEXT NOT NULL DEFAULT ''", *_DIRECTORY, *_USAGE),
+    2: (*_DIRECTORY, *_USAGE),
+    3: _USAGE,
 }
 """Statements that migrate each version to the present one."""
 
@@ -100,7 +117,7 @@ class Database:
     def _check_readable(self) -> None:
         with closing(self.reader()) as connection:
             self._check(connection)
-            if version(connection) < VERSION:
+            if version(connection) < READABLE:
                 raise StoreUnavailable(f"{self.path} is of an older Dragoman; open it once for writing.")
 
     def reader(self) -> sqlite3.Connection:

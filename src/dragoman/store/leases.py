@@ -22,6 +22,7 @@ from dragoman.store.database import Database, has_old_tables
 from dragoman.store.directory import Columns, DirectoryWriter, Threads
 from dragoman.store.failure import explained
 from dragoman.store.locks import Folder
+from dragoman.store.usage import UsageLedger
 from dragoman.store.writer import Disk, Owned, Writer
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Leases:
         self._folder = Folder(database.path.absolute().parent)
         self._threads = Threads(database.path, limits.READERS)
         self._writer = DirectoryWriter(database.path, self._folder)
+        self.usage = UsageLedger(self._writer, self._query, writable=writable)
         self._reader = segments.Reader()
         self._disk = Disk(durable=database.sync == "full")
         self._opened = ExitStack()
@@ -78,6 +80,7 @@ class Leases:
         if self._closed:
             return
         self._closed = True
+        await self.usage.close()
         await self._give_back(*self._owned)
         await self._writer.call(self._opened.close)  # the last connection empties the write-ahead log
         for threads in (self._threads, self._writer, self._disk.threads):

@@ -28,7 +28,7 @@ from dragoman.gateway.ports.store import SchemaTooNew, StoreCorrupt, StoreError,
 from dragoman.search.index import FILES as SEARCH_FILES
 from dragoman.search.index import LOCK as SEARCH_LOCK
 from dragoman.store import locks, segments
-from dragoman.store.database import VERSION, version
+from dragoman.store.database import READABLE, version
 from dragoman.store.failure import explain
 from dragoman.store.locks import GATEWAYS, Folder
 
@@ -99,7 +99,7 @@ def _check_source(state: Path) -> None:
             )
         raise StoreUnavailable(f"There are no sessions to back up: {database} does not exist.")
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-        if version(connection) < VERSION:
+        if version(connection) < READABLE:
             raise StoreUnavailable(
                 f"{database} is of an older Dragoman and not converted yet: start it once."
             )

@@ -123,7 +123,7 @@ def _read_directory(path: Path) -> tuple[dict[str, Numbers], set[str]]:
     """The rows of the directory, and the ids of sessions still in the tables of an older version."""
     with explained(path), closing(repair.reader(path)) as connection:
         old = database.has_old_tables(connection)
-        converted = database.version(connection) >= database.VERSION
+        converted = database.version(connection) >= database.READABLE
         if converted or not old:
             Database(path).prepare_reading()
         return (

@@ -51,6 +51,9 @@ EARLY_BYTES = 16 * 1024 * 1024
 PEER_ID_LENGTH = 1024
 """Longest id chosen by a peer (tool call, terminal, elicitation, option) that is stored: an id of megabytes."""
 
+QUEUED_PROMPT_BYTES = 32 * 1024 * 1024
+"""Bytes of the prompts per session that wait for the end of a turn: a client that queues pictures."""
+
 OPEN_TOOL_CALLS = 10_000
 """Unfinished tool calls tracked per session: an agent that starts calls and ends none."""
 

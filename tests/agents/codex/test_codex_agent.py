@@ -321,6 +321,19 @@ async def test_its_commands_and_skills_are_offered_and_carried_out(
     assert "AGENTS.md" in "".join((await client.prompt(session, "/init")).texts)
 
 
+async def test_a_prompt_that_steers_becomes_part_of_the_turn_that_runs(
+    client: GatewayProcess, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    running = client.start_prompt(session, "wait-for-words")
+    await client.next_message(is_update(session, "agent_message_chunk"))
+    prompt = [{"type": "text", "text": "and quickly"}]
+    params = {"sessionId": session, "prompt": prompt, "_meta": {"dragoman": {"steer": True}}}
+    steered = await client.request("session/prompt", params)
+    assert (steered["stopReason"], steered["_meta"]["dragoman"]["steer"]) == ("end_turn", "sent")
+    assert "".join((await running).texts).endswith("heard and quickly")
+
+
 async def test_words_reach_the_turn_that_runs(client: GatewayProcess, workspace: Path) -> None:
     session = await client.new_session(workspace)
     running = client.start_prompt(session, "wait-for-words")

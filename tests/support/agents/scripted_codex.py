@@ -214,11 +214,13 @@ class Codex:
         thread["turns"].append({"id": self.turn["id"], "items": self.items})
         thread["preview"] = thread["turns"][0]["items"][0]["content"][0]["text"]
         self.keep(id, thread)
-        last = {"totalTokens": 120, "inputTokens": 100, "outputTokens": 20}
-        self.tell(
-            "thread/tokenUsage/updated",
-            tokenUsage={"last": last, "total": last, "modelContextWindow": 258400},
-        )
+        last = {"totalTokens": 60, "inputTokens": 50, "outputTokens": 10, "cachedInputTokens": 20}
+        for _ in range(2):  # two requests, each told twice
+            thread["used"] = {name: thread.get("used", {}).get(name, 0) + last[name] for name in last}
+            usage = {"last": last, "total": thread["used"], "modelContextWindow": 258400}
+            self.tell("thread/tokenUsage/updated", tokenUsage=usage)
+            self.tell("thread/tokenUsage/updated", tokenUsage=usage)
+        self.keep(id, thread)
         self.tell("turn/completed", turn={"id": self.turn["id"], "status": status, "error": error})
 
     def done(self, item: Line) -> None:

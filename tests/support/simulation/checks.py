@@ -128,14 +128,20 @@ def _check_ended(world: World, session: str) -> None:
         for client in world.clients:
             calls = _own_calls(client, session)
             came = [call for call in calls if call.method in ATTACHES and call.ok]
+            tried = [call for call in calls if call.method in ATTACHES]
             for call in calls:
                 if end.method == "session/delete" and call in came:
                     world.expect(call.replied < end.replied, f"{call} of {client} succeeded after {end}")
                 if call.method != "session/prompt" or not call.ok or call.sent < end.replied:
                     continue
-                # A client is attached before its load is answered: a prompt may come in between.
+                # A client is attached before its load is answered: a prompt may come in between, also if the load
+                # is then cancelled.
                 since = [
-                    each for each in came if end.received < each.replied and each.received < call.received
+                    each
+                    for each in tried
+                    if end.received < each.replied
+                    and each.received < call.received
+                    and (each.ok or call.sent < each.replied)
                 ]
                 stopped = call.stop_reason == "cancelled"
                 world.expect(bool(since) or stopped, f"{call} of {client} succeeded after {end}")

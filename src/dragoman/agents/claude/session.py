@@ -14,7 +14,9 @@ from dragoman.agents.claude import hooks, options, prompt, result
 from dragoman.agents.claude.control import Control
 from dragoman.agents.claude.options import ClaudeOptions
 from dragoman.agents.claude.questions import Questions
+from dragoman.agents.claude.spending import Spending
 from dragoman.agents.claude.stream import Stream
+from dragoman.agents.native.usage import tell_with, with_usage
 from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
 from dragoman.log import redact_prompt
@@ -72,6 +74,7 @@ class Session(LinkHandler):
         self._cancelled = False
         self._questions = Questions(id, handle, self)
         self._context: JsonObject = {}
+        self._spending = Spending()
         self._garbage = 0
         self._ended = False
         self._readers: dict[str, Callable[[JsonObject], None]] = {
@@ -293,13 +296,13 @@ class Session(LinkHandler):
         usage = result.usage_update(line, self._context)
         if usage is not None:
             self.tell(usage)
-        turn = self._turn
+        turn, used = self._turn, self._spending.read(line)
         if turn is None or turn.done():
             return
         try:
-            turn.set_result(result.read(line, cancelled=self._cancelled))
+            turn.set_result(with_usage(result.read(line, cancelled=self._cancelled), used))
         except RpcError as error:
-            turn.set_exception(error)
+            turn.set_exception(tell_with(error, used))
 
     def _system(self, line: JsonObject) -> None:
         news = self._news.get(str(line.get("subtype")))

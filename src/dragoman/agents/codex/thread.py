@@ -14,6 +14,8 @@ from dragoman.agents.codex import approval, commands, errors, prompt, user_input
 from dragoman.agents.codex.items import Items
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import Server
+from dragoman.agents.codex.tokens import TurnTokens
+from dragoman.agents.native import usage
 from dragoman.agents.native.permission import ask
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import RpcError, invalid_request
@@ -33,7 +35,7 @@ class Thread:
         self._turn: asyncio.Future[JsonObject] | None = None
         self._turn_id = ""
         self._cancelled = False
-        self._usage: JsonObject = {}
+        self._tokens = TurnTokens()
         self._questions: dict[bytes, asyncio.Task[None]] = {}
 
     # -- requests
@@ -42,7 +44,8 @@ class Thread:
         if self._turn is not None:
             raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
         turn: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
-        self._turn, self._turn_id, self._cancelled, self._usage = turn, "", False, {}
+        self._turn, self._turn_id, self._cancelled = turn, "", False
+        self._tokens.turn_begins()
         try:
             method, members = commands.find(blocks) or ("turn/start", {"input": prompt.user_input(blocks)})
             if method == "turn/start":
@@ -118,7 +121,7 @@ class Thread:
             self._withdraw(msgspec.json.encode(params.get("requestId")))
             return
         if method == "thread/tokenUsage/updated":
-            self._usage = as_object(as_object(params.get("tokenUsage")).get("last"))
+            self._tokens.read(as_object(params.get("tokenUsage")))
         for update in self._items.read(method, params):
             self.tell(update)
 
@@ -141,21 +144,18 @@ class Thread:
             return
         status = turn.get("status")
         if status == "failed" and not self._cancelled:
-            waiting.set_exception(errors.failure(as_object(turn.get("error"))))
+            failure = errors.failure(as_object(turn.get("error")))
+            waiting.set_exception(usage.tell_with(failure, self._used()))
             return
         stopped = self._cancelled or status == "interrupted"
-        waiting.set_result({"stopReason": "cancelled" if stopped else "end_turn", **self._used()})
+        answer: JsonObject = {"stopReason": "cancelled" if stopped else "end_turn"}
+        if used := self._tokens.used():
+            answer["usage"] = used
+        waiting.set_result(usage.with_usage(answer, self._used()))
 
-    def _used(self) -> JsonObject:
-        names = {
-            "totalTokens": "totalTokens",
-            "inputTokens": "inputTokens",
-            "outputTokens": "outputTokens",
-            "cachedReadTokens": "cachedInputTokens",
-            "thoughtTokens": "reasoningOutputTokens",
-        }
-        usage = {ours: int(self._usage.get(theirs) or 0) for ours, theirs in names.items()}
-        return {"usage": usage} if self._usage else {}
+    def _used(self) -> list[JsonObject]:
+        used = self._tokens.used()
+        return [{**used, "model": self.options.current.get("model")}] if used else []
 
     # -- questions
 

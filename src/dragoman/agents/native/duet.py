@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dragoman.agents.adapter import AgentAdapter, Upstream, text_of
+from dragoman.agents.native import usage
 from dragoman.agents.native.duet_state import DuetState, DuetStates
 from dragoman.agents.process import AgentProcess
 from dragoman.gateway.ports.agent import AgentEnd
@@ -182,7 +183,14 @@ class Duet:
                 return {"stopReason": "cancelled"}
             agent, session_id = guest, str(shared.guest_id)
         told = [*_missed(shared, speaker), *blocks]
-        return await agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
+        prompting = agent.requests["session/prompt"]({"sessionId": session_id, "prompt": told})
+        if agent is self._host:
+            return await prompting
+        try:
+            return usage.of_agent(await prompting, speaker)
+        except RpcError as error:
+            error.data = usage.of_agent(error.data, speaker) if isinstance(error.data, dict) else error.data
+            raise
 
     async def _start_guest(self, shared: Shared) -> AgentAdapter:
         """Start the guest if needed, and give it a session that belongs to this one."""

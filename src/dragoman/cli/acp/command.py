@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from dragoman.cli.acp.start import AcpOptions, start
 from dragoman.cli.log_options import log_flags, log_options
+
+if TYPE_CHECKING:
+    from dragoman.gateway.ports.worktrees import WorktreeWish
 
 
 @click.command()
@@ -33,6 +36,9 @@ from dragoman.cli.log_options import log_flags, log_options
     help="Use a running `dragoman serve`.",
 )
 @click.option("--sandbox", metavar="NAME", help="Run the agents in this sandbox.")
+@click.option("--worktree", is_flag=True, help="Give each new session a git worktree of its own.")
+@click.option("--name", metavar="NAME", help="Name of these worktrees; needs --worktree.")
+@click.option("--setup", is_flag=True, help="Approve the commands of worktrees.setup.")
 @log_options
 @click.pass_context
 def acp(
@@ -45,6 +51,9 @@ def acp(
     token: str | None,
     connect: Literal["auto", "always", "never"],
     sandbox: str | None,
+    worktree: bool,
+    name: str | None,
+    setup: bool,
     **log: Any,
 ) -> None:
     """Speak the Agent Client Protocol on stdin and stdout, for editors.
@@ -61,5 +70,26 @@ def acp(
         raise click.UsageError(f"--host {host} is open to other machines: it needs --token", ctx)
     if token == "":
         raise click.UsageError("--token is empty", ctx)
-    options = AcpOptions(agent=agent, host=host, port=port, token=token, connect=connect, sandbox=sandbox)
+    if not worktree and (name is not None or setup):
+        raise click.UsageError("--name and --setup need --worktree", ctx)
+    options = AcpOptions(
+        agent=agent,
+        host=host,
+        port=port,
+        token=token,
+        connect=connect,
+        sandbox=sandbox,
+        worktree=_wish(ctx, name, setup) if worktree else None,
+    )
     ctx.exit(start(options, log_flags(**log)))
+
+
+def _wish(ctx: click.Context, name: str | None, setup: bool) -> WorktreeWish:
+    """One name for several sessions: those after the first get a number behind it."""
+    from dragoman.gateway.ports.worktrees import WorktreeError, WorktreeWish
+    from dragoman.worktrees.names import check_name
+
+    try:
+        return WorktreeWish(title=check_name(name) if name is not None else "", setup=setup)
+    except WorktreeError as error:
+        raise click.UsageError(f"--name: {error}", ctx) from error

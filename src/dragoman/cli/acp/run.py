@@ -47,7 +47,9 @@ async def _stdio(running: Gateway, options: AcpOptions, paths: Paths, stopped: a
     def try_rules() -> None:
         running.spawn(_try_policy(running.config, paths))
 
-    client = running.connect(Terms(agent=options.agent, beside=True, initialized=try_rules))
+    client = running.connect(
+        Terms(agent=options.agent, beside=True, initialized=try_rules, worktree=options.worktree)
+    )
     link = await StdioLink.open(client.peer, running.config.limits.max_message_bytes)
     await first_of(client.left.wait(), stopped.wait())
     if not client.left.is_set():
@@ -75,7 +77,13 @@ async def _tcp(running: Gateway, options: AcpOptions, stopped: asyncio.Event) ->
         log.warning("no client will be accepted: %s", refusal)
     if options.token:
         running.audit.hide([options.token])
-    terms = Terms(agent=options.agent, token=options.token, keep_sessions=keep, refusal=refusal)
+    terms = Terms(
+        agent=options.agent,
+        token=options.token,
+        keep_sessions=keep,
+        refusal=refusal,
+        worktree=options.worktree,
+    )
     limit = running.config.limits.max_message_bytes
     listener = Listener(lambda: running.connect(terms), limit, strict_start=True)
     host = options.host or "127.0.0.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dragoman.agents.known import find_agent
 from dragoman.cli.settings import load_settings
@@ -14,6 +14,9 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
+
+if TYPE_CHECKING:
+    from dragoman.gateway.ports.worktrees import WorktreeWish
 
 HINT = """\
 dragoman acp speaks the Agent Client Protocol on stdin and stdout: it is meant to be started by an editor.
@@ -35,6 +38,7 @@ class AcpOptions:
     token: str | None = None
     connect: Literal["auto", "always", "never"] = "auto"
     sandbox: str | None = None
+    worktree: WorktreeWish | None = None
 
 
 def check_sandbox(config: Config, name: str | None) -> None:
@@ -64,9 +68,10 @@ def start(options: AcpOptions, flags: Sequence[Layer] = ()) -> int:
 def _connect(options: AcpOptions, config: Config, paths: Paths) -> int | None:
     """Relay to a running `dragoman serve`; None if this process has to run the gateway."""
     always = options.connect == "always"
-    if options.connect == "never" or options.port is not None or options.sandbox is not None:
+    own = {"--port": options.port, "--sandbox": options.sandbox, "--worktree": options.worktree}
+    if options.connect == "never" or any(value is not None for value in own.values()):
         if always:
-            option = "--port" if options.port is not None else "--sandbox"
+            option = next(name for name, value in own.items() if value is not None)
             raise ConfigError(
                 f"--connect always cannot be combined with {option}, which needs a gateway in this process"
             )

@@ -31,6 +31,13 @@ from dragoman.cli.settings import load_settings
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Cancel after SECONDS."
 )
 @click.option("--sandbox", metavar="NAME", help="Run the agent in this sandbox.")
+@click.option(
+    "--worktree", is_flag=True, help="Work in a git worktree of its own, on a branch dragoman/NAME."
+)
+@click.option(
+    "--name", metavar="NAME", help="Name of the worktree; needs --worktree.  [default: from the prompt]"
+)
+@click.option("--setup", is_flag=True, help="Approve the commands of worktrees.setup.")
 @click.option("-C", "--cwd", metavar="DIR", help="The folder to work in. [default: the current one]")
 @click.pass_context
 def exec_(
@@ -46,6 +53,9 @@ def exec_(
     timeout: float | None,
     sandbox: str | None,
     cwd: str | None,
+    worktree: bool,
+    name: str | None,
+    setup: bool,
 ) -> None:
     """Send one prompt to an agent and print its answer.
 
@@ -55,10 +65,15 @@ def exec_(
     """
     if as_json and quiet:
         raise click.UsageError("give either --json or --quiet", ctx)
+    if not worktree and (name is not None or setup):
+        raise click.UsageError("--name and --setup need --worktree", ctx)
+    if worktree and session is not None:
+        raise click.UsageError("--worktree is for a new session: leave out --session", ctx)
     text = _prompt(ctx, prompt, file)
     folder = _folder(ctx, cwd)
     from dragoman.cli.exec import run
     from dragoman.cli.exec.output import Ndjson, Plain, Quiet
+    from dragoman.gateway.ports.worktrees import WorktreeWish
 
     paths, loaded = load_settings(quiet=True)
     options = run.ExecOptions(
@@ -70,6 +85,7 @@ def exec_(
         approve=approve,
         timeout=timeout,
         sandbox=sandbox,
+        worktree=WorktreeWish(name, text, setup) if worktree else None,
     )
     output = Ndjson if as_json else Quiet if quiet else Plain
     ctx.exit(run.run(options, loaded.config, paths, output))

@@ -24,8 +24,9 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.delivery.decisions import decisions_of
 from dragoman.gateway.delivery.transcript import lost_notice
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, own_meta
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.wire.errors import AUTH_REQUIRED, RpcError
@@ -49,6 +50,7 @@ class ExecOptions:
     """None: the user is asked on a terminal, else nothing is approved."""
     timeout: float | None = None
     sandbox: str | None = None
+    worktree: WorktreeWish | None = None
 
 
 def run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
@@ -115,7 +117,8 @@ class Execution:
         if options.session is None:
             self._agent = options.agent or self._running.agent_for(options.cwd, None)
             find_agent(self._running.config, self._agent)
-            await self._connect(Terms(agent=self._agent, start_ahead=False))  # `session/new` starts the agent
+            terms = Terms(agent=self._agent, start_ahead=False, worktree=self._worktree(options))
+            await self._connect(terms)  # `session/new` starts the agent
             await self._begin()
         else:
             await self._resume_session(options.session)
@@ -153,6 +156,18 @@ class Execution:
         assert self._conversation is not None
         created = await self._conversation.result("session/new", {"cwd": self._options.cwd, "mcpServers": []})
         self._session = str(created.get("sessionId"))
+        made = as_object(own_meta(created).get("worktree"))
+        if made:
+            self._output.note(
+                f"worktree {made.get('name')} in {made.get('folder')}, branch {made.get('branch')}"
+            )
+
+    def _worktree(self, options: ExecOptions) -> WorktreeWish | None:
+        """What was asked for; where the settings give each session a worktree, it has its name from the prompt."""
+        known = self._running.worktrees
+        if options.worktree is None and known is not None and known.wanted(options.cwd):
+            return WorktreeWish(title=options.prompt)
+        return options.worktree
 
     async def _resume_session(self, given: str) -> None:
         """Resume a session without a replay: a script wants the answer to its own prompt only."""

@@ -286,9 +286,13 @@ def close(id: str) -> None:
 @sessions.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--discard", is_flag=True, help="Remove its worktree too, even if something in it is lost.")
 @click.pass_context
-def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
-    """Delete sessions and their history for good."""
+def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool, discard: bool) -> None:
+    """Delete sessions and their history for good.
+
+    A worktree goes with its session if everything in it is committed and merged; else it stays and is named.
+    """
     from dragoman.cli.sessions.end import delete as remove
     from dragoman.cli.sessions.find import find, with_store
     from dragoman.cli.sessions.state import look
@@ -304,8 +308,15 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool) -> None:
         _confirm(ctx, views)
     for view in views:
         tell("session_deleted", session=view.record.id, agent=view.record.agent)
-        remove(paths, view, limit)
+        stays = remove(paths, view, limit, discard=discard)
         click.echo(f"deleted {view.record.id}")
+        if "error" in stays:
+            complain(f"its worktree stays: {stays['error']}")
+        elif stays:
+            complain(
+                f"its worktree {stays['name']} stays ({stays['why']}): {stays['folder']}, branch {stays['branch']}; "
+                f"`dragoman worktrees discard {stays['name']}` removes both"
+            )
 
 
 def _confirm(ctx: click.Context, views: list[View]) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dragoman.cli.conversation import Conversation
 from dragoman.cli.sessions.state import View
 from dragoman.config.paths import Paths
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import SessionHeld
 from dragoman.store import FileStore
@@ -24,20 +25,21 @@ async def close(view: View, max_bytes: int) -> None:
         await owner.result("session/close", {"sessionId": view.record.id})
 
 
-def delete(paths: Paths, view: View, max_bytes: int) -> None:
-    asyncio.run(_delete(paths, view, max_bytes))
+def delete(paths: Paths, view: View, max_bytes: int, *, discard: bool = False) -> JsonObject:
+    """Delete a session; returns its worktree if that stays, else an empty object."""
+    return asyncio.run(_delete(paths, view, max_bytes, discard))
 
 
-async def _delete(paths: Paths, view: View, max_bytes: int) -> None:
+async def _delete(paths: Paths, view: View, max_bytes: int, discard: bool) -> JsonObject:
     if view.address is not None:
-        await _delete_at(view.address, view.record.id, max_bytes)
-        return
+        return await _delete_at(view.address, view.record.id, max_bytes, discard)
     store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
     try:
         await store.delete(view.record.id)
         await asyncio.to_thread(_delete_checkpoints, paths, view.record.id)
+        return await asyncio.to_thread(_delete_worktree, paths, view.record.id, discard)
     except SessionHeld as held:  # another process acquired it meanwhile
-        await _delete_at(held.holder.owner.address, view.record.id, max_bytes)
+        return await _delete_at(held.holder.owner.address, view.record.id, max_bytes, discard)
     finally:
         await store.close()
 
@@ -54,9 +56,25 @@ def _delete_checkpoints(paths: Paths, session_id: str) -> None:
         complain(f"warning: its checkpoints stay: {error}")
 
 
-async def _delete_at(address: str, session_id: str, max_bytes: int) -> None:
+def _delete_worktree(paths: Paths, session_id: str, discard: bool) -> JsonObject:
+    from dragoman.gateway.ports.worktrees import WorktreeError
+    from dragoman.worktrees.engine import Engine
+
+    folder = paths.state_dir / "worktrees"
+    try:
+        stays = Engine(folder).session_deleted(session_id, discard=discard) if folder.is_dir() else None
+    except WorktreeError as error:
+        return {"error": str(error)}
+    if stays is None:
+        return {}
+    why = stays.loses or "it is kept"
+    return {"name": stays.name, "branch": stays.branch, "folder": stays.folder, "why": why}
+
+
+async def _delete_at(address: str, session_id: str, max_bytes: int, discard: bool) -> JsonObject:
+    params = {"sessionId": session_id, "_meta": {"dragoman": {"discard": discard}}}
     async with _owner(address, max_bytes) as owner:
-        await owner.result("session/delete", {"sessionId": session_id})
+        return as_object(own_meta(await owner.result("session/delete", params)).get("worktree"))
 
 
 @asynccontextmanager

@@ -122,6 +122,11 @@ class AgentCapabilities:
         return as_object(self._caps.get("mcpCapabilities")).get(transport) is True
 
     @property
+    def steer(self) -> bool:
+        """Whether it takes messages in mid-turn; only what an agent of ours says counts."""
+        return own_meta(self._caps).get("steer") is True
+
+    @property
     def logout(self) -> bool:
         return as_object(self._caps.get("auth")).get("logout") not in (None, False)
 

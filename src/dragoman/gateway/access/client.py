@@ -15,6 +15,7 @@ from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.gateway.delivery.backpressure import Backpressure
 from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.ports.store import LIST_PAGE
+from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.session.questions.question import ELICITATION
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Request
@@ -56,14 +57,20 @@ class Terms:
     """The client is another process of Dragoman: it may also close sessions that it is not attached to."""
     unattached: bool = False
     """It may use sessions that it is not attached to."""
+    own_queue: bool = False
+    """Its prompts waited elsewhere, and come when it is their turn: pages."""
     revoked: Callable[[], str | None] | None = None
     """Why its token is no longer valid; None while it is. Not needed by clients that are only disconnected then."""
+    lapsed: Callable[[], str | None] | None = None
+    """The same, asked only when a prompt of it starts that waited: the client may have been disconnected meanwhile."""
     initialized: Callable[[], None] | None = None
     """Called when `initialize` is answered: for work that must not delay the answer."""
     list_limit: int = LIST_PAGE
     """Sessions in one page of `session/list`."""
     identity: Identity = LOCAL
     """The identity of its token, which decides what it may do."""
+    worktree: WorktreeWish | None = None
+    """The worktree that each of its new sessions gets."""
     rate_limit: RateLimit | None = None
     """Counts its requests if its transport does not."""
 

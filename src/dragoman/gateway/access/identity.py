@@ -34,7 +34,9 @@ ROLES = {str(role): role for role in Role}
 """Roles by the name used in configuration and messages."""
 
 NEEDED: Mapping[str, Role] = {
-    **dict.fromkeys(("initialize", "session/list", "session/load", "session/resume"), Role.OBSERVE),
+    **dict.fromkeys(
+        ("initialize", "session/list", "session/load", "session/resume", "_dragoman/queue"), Role.OBSERVE
+    ),
     **dict.fromkeys(("permission_response", "elicitation_response"), Role.APPROVE),
     "_dragoman/tokens": Role.ADMIN,
 }

@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
-from dragoman.gateway.lifecycle import restart_agent
+from dragoman.gateway.lifecycle import restart_agent, worktrees
 from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, configured_servers, mcp_servers
 from dragoman.gateway.lifecycle.workspace import (
     check_cwd,
@@ -20,6 +20,7 @@ from dragoman.gateway.lifecycle.workspace import (
     check_directories,
     workspace_root,
 )
+from dragoman.gateway.lifecycle.worktrees import Place
 from dragoman.gateway.ports.store import SessionHeld, StoreError
 from dragoman.gateway.registry import CLOSE_TIMEOUT, Registry
 from dragoman.gateway.rewriting.rewrite import reply_for_client, session_of
@@ -52,19 +53,28 @@ async def _new(client: ClientConnection, request: Request, session_id: str) -> N
     name = client.agent_for(cwd, params)
     client.gateway.agent_config(name)
     check_cwd_exists(cwd)
-    workspace = workspace_root(cwd)
-    sandbox = _sandbox(params)
     configured = await configured_servers(client.gateway, name, cwd)
-    agent = await client.gateway.pool.take(client, name, cwd, workspace, sandbox)
-    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
-    session = Session(client.gateway, session_id, name, cwd, workspace, setup)
-    session.entry.know(None, {} if sandbox is None else {"sandbox": sandbox})
+    async with worktrees.placed(client, session_id, name, cwd, params, _sandbox(params)) as place:
+        await _begin(
+            client, request, session_id, name, {**params, "cwd": place.cwd}, place, configured, directories
+        )
+
+
+async def _begin(client: ClientConnection, request: Request, session_id: str, name: str, params: JsonObject,
+                 place: Place, configured: Sequence[JsonObject], directories: list[str]) -> None:  # fmt: skip
+    workspace = workspace_root(place.cwd)
+    agent = await client.gateway.pool.take(client, name, place.cwd, workspace, place.sandbox)
+    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories, place.repository)
+    session = Session(client.gateway, session_id, name, place.cwd, workspace, setup)
+    session.entry.know(None, place.extra())
     try:
         raw = setup_params(request, params, agent, configured)
     except RpcError:
         client.gateway.pool.reap(agent)
         raise
     await _create(client, request, agent, session, "session/new", raw)
+    for text in place.notices:
+        session.notice(text, "info")
 
 
 def _sandbox(params: JsonObject) -> str | None:
@@ -95,7 +105,11 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
     setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
     session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd), setup)
     sandbox = original.entry.sandbox
-    session.entry.know(original.entry.title, {} if sandbox is None else {"sandbox": sandbox})
+    kept = {
+        "sandbox": sandbox,
+        "worktree": original.entry.extra.get("worktree") if cwd == original.cwd else None,
+    }
+    session.entry.know(original.entry.title, {key: value for key, value in kept.items() if value is not None})
     agent = original.agent
     if agent is not None and agent.capabilities.session("fork"):
         configured = await configured_servers(client.gateway, agent.name, cwd)
@@ -139,12 +153,16 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
             raise agent.gone_error()
         # From here to the end nothing awaits: no update can come between.
         session.bind(agent, session.agent_session_id)
+        if original is None:
+            session.updates.meter.starts_at_zero()
         created = True
         client.gateway.add(session)
         session.attach(client)
         result = session.result_for(client, session.options.take_result(reply))
         session.tell_offer()
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
+        if "worktree" in session.entry.extra:
+            facts["worktree"] = session.entry.extra["worktree"]
         auditing.session_began(
             session, client.terms.identity.name, original.id if original is not None else None
         )
@@ -207,7 +225,10 @@ async def delete(client: ClientConnection, request: Request) -> None:
         raise internal(str(error), error.code) from error
     await _forget_answers(gateway, session_id)
     gateway.deleted(session_id)
-    request.reply(message.EMPTY)
+    discard = own_meta(decode_object(request.params)).get("discard") is True
+    stays = await worktrees.release(gateway, session_id, discard=discard)
+    told: JsonObject = {} if stays is None else {"_meta": {"dragoman": {"worktree": stays}}}
+    request.reply(encode(told))
 
 
 async def _forget_answers(gateway: Registry, session_id: str) -> None:
@@ -263,6 +284,8 @@ def setup_params(request: Request, params: JsonObject, agent: AgentConnection, c
         agent.box.check(str(params.get("cwd")), directories)
     take_directories(directories, agent.capabilities, agent.name)
     raw = message.members(request.params)
+    if "cwd" in params:
+        raw["cwd"] = Raw(encode(params["cwd"]))
     if not agent.is_owner:
         _drop_own_meta(raw)
     servers = mcp_servers(params.get("mcpServers"), agent.capabilities, agent.name, configured)

@@ -37,6 +37,7 @@ from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.binding import ClosedMeanwhile
+from dragoman.gateway.session.entry import repository_in
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request
@@ -113,6 +114,7 @@ async def _load(client: ClientConnection, request: Request) -> None:
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
         _check_open(client, session)
+        attached_before = session.id in client.attachments
         attachment = session.reattach(client)
     attachment.start_at(0, history_until=until, terminals=terminals)
     if client.capabilities.replays:
@@ -121,6 +123,12 @@ async def _load(client: ClientConnection, request: Request) -> None:
         facts = await _restart(session, client)
     except ClosedMeanwhile as error:  # no retry: it would replay a second time
         raise cut_off_error(session) from error
+    except (
+        asyncio.CancelledError
+    ):  # by the client, which then expects updates only if it has prompted meanwhile
+        if not attached_before and session.turn is None and client.attachments.get(session.id) is attachment:
+            session.detach(client)
+        raise
 
     def answer() -> None:
         if client.attachments.get(session.id) is not attachment:  # cut off before its end
@@ -305,8 +313,12 @@ async def _take(client: ClientConnection, known: SessionEntry, params: JsonObjec
 
 async def _make_live(client: ClientConnection, known: SessionEntry, params: JsonObject) -> Session:
     gateway = client.gateway
-    cwd = str((params.get("cwd") if client.may_control else None) or known.cwd)
-    setup = Setup(client.terms.identity.name if client.may_control else "")
+    project = repository_in(known.extra)
+    asked = (
+        params.get("cwd") if client.may_control and project is None else None
+    )  # a worktree is its session's
+    cwd = str(asked or known.cwd)
+    setup = Setup(client.terms.identity.name if client.may_control else "", project=project)
     session = Session(gateway, known.id, known.agent, cwd, workspace_root(cwd), setup)
     session.binding.know(known.agent_session_id or "")
     session.entry.know(known.title, known.extra, pruned=known.first_seq > 1)

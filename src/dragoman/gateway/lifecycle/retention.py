@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dragoman.gateway.lifecycle import worktrees
 from dragoman.gateway.ports.store import (
     LEASE_RENEWAL,
     Removed,
@@ -80,6 +81,7 @@ async def _forget(gateway: Registry, store: Store) -> None:
         _tell("sessions.retain_days", expired)
         for each in expired:
             gateway.deleted(each.session_id)
+            await worktrees.release(gateway, each.session_id)
     if settings.retain_bytes:
         _tell("sessions.retain_bytes", await prune(store, settings.retain_bytes))
 

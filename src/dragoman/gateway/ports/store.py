@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from dragoman.gateway.ports.usage import Ledger
 from dragoman.wire.framing import split_lines
 
 # -- errors: the request is invalid, or the store cannot do it now -------------------------------------------
@@ -384,6 +385,9 @@ class Store(Journal, Directory, Leases, Retention, Protocol):
     """The complete interface of a store engine."""
 
     writable: bool
+
+    @property
+    def usage(self) -> Ledger: ...
 
     async def close(self) -> None:
         """Store what is queued, release all leases, close all files."""

@@ -49,6 +49,9 @@ class Observer:
             former = session.options.current()
             session.choices.agent_chose(category, update.get(member))
             session.policy.agent_switched(former.get(MODE))
+        if kind == "usage_update":
+            session.updates.meter.tell(update.get("cost"))
+            return False
         if kind == "session_info_update":
             session.updates.corrections.follow_status(update)
             return "title" in update and self._titled(update)

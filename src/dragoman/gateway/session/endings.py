@@ -29,8 +29,7 @@ RUN_ON_GRACE = 0.5
 
 def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) -> None:
     """Close what the turn left open and send its answer; `outcome` is the decoded result or error in `reply`."""
-    if session.turn is turn:
-        session.turn = None
+    session.prompts.turn_ended(turn)
     session.silence.turn_ends()
     if len(session.questions):
         session.questions.cancel_all("turn_end")
@@ -49,7 +48,8 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
         session.feed.record(record)
         session.feed.publish(events.STATE, update, turn.client)
     session.recovery.turn_ended(ok=ok, stopped=ok and stop_reason == "cancelled")
-    session.after_replay(partial(turn.request.answer, reply), turn.client)
+    session.after_replay(partial(turn.request.answer, turn.as_told(reply)), turn.client)
+    session.prompts.drop(failed=session.recovery.failed, stopped=session.recovery.stopped)
 
 
 def _end(session_id: str, state: str, facts: JsonObject) -> tuple[bytes, bytes]:
@@ -73,6 +73,7 @@ def turn_over(session: Session) -> None:
         session.entry.touch(session.state)
     session.gateway.idle(session)
     session.changed()
+    session.prompts.turn_over()
 
 
 def give_up_agent(session: Session) -> None:

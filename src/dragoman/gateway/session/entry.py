@@ -8,7 +8,7 @@ from functools import partial
 from msgspec import UNSET, UnsetType, structs
 
 from dragoman.gateway.delivery.journal_state import JournalState, is_taken
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.session.stream import Stream
 from dragoman.wire import timestamps
@@ -36,6 +36,11 @@ class Entry:
         """The sandbox for all agents of this session: requested at its creation, or set on the command line."""
         name = self.extra.get("sandbox")
         return name if isinstance(name, str) else None
+
+    @property
+    def repository(self) -> str | None:
+        """The repository, if the session works in a worktree of it: its rules and remembered answers hold."""
+        return repository_in(self.extra)
 
     @property
     def named(self) -> bool:
@@ -105,6 +110,12 @@ class Entry:
         log.error("session directory is not up to date: %s", error, extra={"session": self._stream.id})
         if not is_taken(error):
             self._owed = _merged(changes, self._owed) if self._owed is not None else changes
+
+
+def repository_in(extra: JsonObject) -> str | None:
+    """The repository of a session in a worktree, by what the directory stores about the session."""
+    found = as_object(extra.get("worktree")).get("repository")
+    return found if isinstance(found, str) else None
 
 
 def _merged(older: SessionChanges, newer: SessionChanges) -> SessionChanges:

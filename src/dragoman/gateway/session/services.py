@@ -305,10 +305,11 @@ class Services:
     def _offering(self, method: str) -> Client | None:
         """The client that prompted if it offers the method, else any other that does.
 
-        None for an agent in a sandbox. A client would run commands outside, and would follow a symlink that the agent
+        None for a session in a worktree, which is no part of the client's project, and for an agent in a sandbox: a
+        client would run commands outside, and would follow a symlink that the agent
         puts in the place of a file after our check.
         """
-        if self._box is not None:
+        if self._box is not None or self._session.entry.repository is not None:
             return None
         for client in self._session.clients_by_preference():
             offered = (
@@ -322,6 +323,8 @@ class Services:
         config = self._session.agent_config
         if self._box is not None:
             return method in TERMINAL_METHODS or not self._box.elsewhere
+        if self._session.entry.repository is not None:
+            return True
         return config.serve_fs if method in FS_METHODS else config.serve_terminal
 
     def _open_local(self) -> LocalServices:

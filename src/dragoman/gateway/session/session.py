@@ -25,6 +25,7 @@ from dragoman.gateway.session.entry import Entry
 from dragoman.gateway.session.forwarding import Forwarding
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.session_policy import SessionPolicy
+from dragoman.gateway.session.prompts.queue import CANCELLED, Prompts
 from dragoman.gateway.session.questions.question import ELICITATION, PERMISSION
 from dragoman.gateway.session.questions.questions import Questions
 from dragoman.gateway.session.recovery import Recovery
@@ -35,11 +36,11 @@ from dragoman.gateway.session.setup import Setup
 from dragoman.gateway.session.silence import SilenceWatch
 from dragoman.gateway.session.states import IllegalTransition
 from dragoman.gateway.session.stream import Stream
-from dragoman.gateway.session.turn import CANCELLED, Turn
+from dragoman.gateway.session.turn import Turn
 from dragoman.gateway.session.updates import AgentUpdates
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
-from dragoman.wire.errors import RpcError, internal, invalid_request
+from dragoman.wire.errors import RpcError, internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -115,7 +116,7 @@ class Session(Stream):
         self.forwarding = Forwarding(self)
         silent_after = gateway.config.sessions.silent_after
         self.silence = SilenceWatch(self, silent_after, self._agent_works, self.questions.__len__)
-        self.turn: Turn | None = None
+        self.prompts: Prompts[Turn] = Prompts(id, self.illegal)
 
     # -- agent
 
@@ -152,8 +153,14 @@ class Session(Stream):
         """It leaves the memory of this process; a restart of its agent is given up, and its turn ends."""
         self.binding.close()
         self.recovery.give_up()
+        self.prompts.cancel_all()
         if self.turn is not None:
             self.turn.settle(CANCELLED)
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that runs."""
+        return self.prompts.turn
 
     @property
     def closed(self) -> bool:
@@ -281,24 +288,10 @@ class Session(Stream):
 
     # -- from the client
 
-    def prompt(self, client: Client, request: Request) -> None:
-        """Start a turn, one at a time (G-090); an agent that is gone or parked is restarted first."""
-        self.binding.check_open()
-        if self.turn is not None:
-            raise invalid_request("A prompt is already in flight in this session", "prompt_in_flight")
-        turn = Turn(self, client, request)
-        if self.agent is not None and not self.recovery.pending and not self.services.checkpoints.wanted:
-            turn.check()
-            self.turn = turn
-            turn.start()
-        else:
-            self.turn = turn
-            self.gateway.spawn(turn.restart_and_start())
-        self.changed()
-
     def cancel(self) -> None:
         """Cancel the turn, whichever client began it; a turn that the owner runs is cancelled there."""
         self.gateway.stopping(self)
+        self.prompts.cancel_all()
         if self.turn is not None:
             self.turn.cancel(self.gateway.config.limits.cancel_timeout)
         elif self.follows:
@@ -326,8 +319,9 @@ class Session(Stream):
 
     def own_update(self, kind: str, line: bytes) -> None:
         """An update from the owner about something that a client of this process did."""
-        if kind in TURN_KINDS and self.turn is not None:
-            self.feed.publish(events.tag_of(kind), line, self.turn.client)
+        author = self.turn.client if self.turn is not None else self.prompts.forwarded_author
+        if kind in TURN_KINDS and author is not None:
+            self.feed.publish(events.tag_of(kind), line, author)
         else:
             self.updates.receive(kind, line)
 

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
 
 class Setup:
     def __init__(
-        self, token_name: str = "", mcp_servers: object = None, directories: list[str] | None = None
+        self,
+        token_name: str = "",
+        mcp_servers: object = None,
+        directories: list[str] | None = None,
+        project: str | None = None,
     ) -> None:
+        """`project` is the repository of a session in a worktree, whose MCP servers it gets."""
         self.token_name = token_name
         """Name of the token that made the session live here, for quotas; not the process that holds its lease."""
         self.directories = directories or []
         self._mcp_servers = mcp_servers
+        self._project = project
 
     def loaded(self, token_name: str, params: JsonObject, directories: list[str]) -> None:
         """A client loads the session again, maybe with other MCP servers and folders."""
@@ -31,7 +37,7 @@ class Setup:
         self.token_name = token_name
 
     async def servers_for(self, gateway: Runtime, agent: AgentConnection, cwd: str) -> list[JsonObject]:
-        configured = await configured_servers(gateway, agent.name, cwd)
+        configured = await configured_servers(gateway, agent.name, self._project or cwd)
         return mcp_servers(self._mcp_servers, agent.capabilities, agent.name, configured)
 
     async def params_for(

@@ -14,6 +14,10 @@ Rules of a turn:
 - A prompt is answered exactly once: what settles the turn first wins, and everything later is ignored.
 - The agent is told of a cancel only after it was sent the prompt. A turn that is cancelled before that settles at once.
 
+Rules of a prompt that waits for the end of a turn:
+
+- It may be edited until it is started or withdrawn. A started one is a turn; a withdrawn one is answered at once.
+
 Rules of a question:
 
 - It is open until its first end: an answer, the end of the wait for one, or a withdrawal, because its turn, its agent or
@@ -85,6 +89,21 @@ class TurnEvent(Enum):
     SENT = "sent"
     CANCELLED = "cancelled"
     SETTLED = "settled"
+
+
+class PromptState(Enum):
+    WAITING = "waiting"
+    """It is in the queue."""
+    STARTED = "started"
+    """Its own turn began, or was refused."""
+    WITHDRAWN = "withdrawn"
+    """It was taken out and answered: by a client, by a cancel, or because the turn before it failed."""
+
+
+class PromptEvent(Enum):
+    EDITED = "edited"
+    STARTED = "started"
+    WITHDRAWN = "withdrawn"
 
 
 class QuestionState(Enum):
@@ -170,6 +189,15 @@ TURN: Final[Mapping[TurnState, Mapping[TurnEvent, TurnState]]] = {
     TurnState.SETTLED: {},
 }
 
+PROMPT: Final[Mapping[PromptState, Mapping[PromptEvent, PromptState]]] = {
+    PromptState.WAITING: {
+        PromptEvent.EDITED: PromptState.WAITING,
+        PromptEvent.STARTED: PromptState.STARTED,
+        PromptEvent.WITHDRAWN: PromptState.WITHDRAWN,
+    },
+    PromptState.STARTED: {},
+    PromptState.WITHDRAWN: {},
+}
 
 QUESTION: Final[Mapping[QuestionState, Mapping[QuestionEvent, QuestionState]]] = {
     QuestionState.OPEN: {
@@ -235,6 +263,10 @@ def session_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[S
 
 def turn_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[TurnState, TurnEvent]:
     return Life(session_id, TURN, TurnState.ASKED, on_illegal)
+
+
+def prompt_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[PromptState, PromptEvent]:
+    return Life(session_id, PROMPT, PromptState.WAITING, on_illegal)
 
 
 def question_life(session_id: str, on_illegal: OnIllegal | None = None) -> Life[QuestionState, QuestionEvent]:

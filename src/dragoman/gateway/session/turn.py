@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Raw
@@ -32,12 +32,15 @@ from dragoman.gateway.json_types import (
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.witness import TRACE, UNOBSERVED, Observed
 from dragoman.gateway.refusals import reason
-from dragoman.gateway.rewriting import dialects
 from dragoman.gateway.rewriting.content import prompt_params, read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session import endings
+from dragoman.gateway.session.prompts.answer import read_result
+from dragoman.gateway.session.prompts.queue import CANCELLED, QueuedPrompt
+from dragoman.gateway.session.prompts.text import is_command, title_of
 from dragoman.gateway.session.states import TurnEvent, TurnState, turn_life
+from dragoman.gateway.session.usage import accounting
 from dragoman.log import LOG_CONTEXT, note, prompts_wanted, redact_prompt
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
@@ -49,14 +52,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CANCELLED = Reply(result=b'{"stopReason":"cancelled"}')
-TITLE_LENGTH = 80
-_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?=\s|\Z)")
-"""A slash command; a path such as `/etc/hosts` does not match."""
-
 
 class Turn:
-    def __init__(self, session: Session, client: Client, request: Request) -> None:
+    def __init__(
+        self, session: Session, client: Client, request: Request, queued: QueuedPrompt | None = None
+    ) -> None:
+        """`queued`: the prompt waited, and may have been edited."""
         self.session = session
         self.client = client
         self.request = request
@@ -67,17 +68,20 @@ class Turn:
         self.recaps = False
         """The recap is sent to the agent with this prompt."""
         self._done: asyncio.Event | None = None
-        self._params = request.members
+        self._queued = queued
+        self._params = request.members if queued is None else {**request.members, "prompt": queued.prompt}
         self._prompt = read_prompt(self._params, session.gateway.config.limits.max_prompt_bytes)
         self._blocks: list[Raw] = []
         self._meta = meta_in(self._params)
-        self.prompter = self._find_prompter()
+        self.prompter = prompter_of(client, self._meta) if queued is None else queued.by
         """The identity that sent the prompt: the name of a token, or `local`."""
         self._observed: Observed | None = None
         self._began = 0.0
         self._timers: list[asyncio.TimerHandle] = []
         self._shown = False
         self._on_shown: Callable[[], None] | None = None
+        self._on_settled: list[Callable[[Reply], None]] = []
+        self._reply: Reply | None = None
 
     @property
     def cancelling(self) -> bool:
@@ -107,7 +111,7 @@ class Turn:
             await self.session.gateway.ready(self.session, self.client)
             if not self.settled:
                 self.check()
-                await self.session.services.checkpoints.begin(_title(self._blocks) or "")
+                await self.session.services.checkpoints.begin(title_of(self._blocks) or "")
             if not self.settled:
                 self.start()
         except RpcError as error:
@@ -127,16 +131,15 @@ class Turn:
         if flush is None:
             self._show_prompt()  # an answer may come before `request` returns
         blocks = self._blocks
-        if (
-            session.recovery.recap is not None and not self._is_command()
+        if session.recovery.recap is not None and not is_command(
+            blocks, session.updates.current
         ):  # the agent recognizes a command only at the beginning of the prompt
             blocks = [Raw(session.recovery.recap), *blocks]
             self.recaps = True
-        session.updates.publish()
+        session.updates.turn_begins()
         observed = self._begin()
         if observed is not UNOBSERVED:
             session.updates.call_at_next_update(observed.first)
-        session.updates.corrections.turn_begins()
         carried = observed.carried if observed is not UNOBSERVED else None
         changes: JsonObject = {"_meta": {**self._meta, **carried}} if carried else {}
         if session.follows:  # the owner believes this process, so what a client wrote there must not stay
@@ -156,12 +159,6 @@ class Turn:
         limit = session.gateway.config.sessions.prompt_timeout
         if limit:
             self._later(limit, lambda: self._time_over(limit))
-
-    def _find_prompter(self) -> str:
-        """The client's identity; another process of ours says whose prompt it passes on."""
-        told = as_object(self._meta.get("dragoman")).get("promptedBy") if self._meta else None
-        known = self.client.terms
-        return told if known.local_process and isinstance(told, str) else known.identity.name
 
     def _begin(self) -> Observed:
         """Begin to observe and log the turn, once; a prompt refused before is not counted as a turn."""
@@ -192,26 +189,16 @@ class Turn:
         session = self.session
         if session.feed.reaches(self.client) and not session.follows:
             named = self._message_meta()
+            edited = self._queued is not None and self._queued.edited  # its author did not write it like this
+            author = None if edited else self.client
             for block in self._blocks:
                 update = {"sessionUpdate": "user_message_chunk", "content": block, **named}
-                session.feed.publish(events.PROMPT, update_line(session.id, update), self.client)
+                session.feed.publish(events.PROMPT, update_line(session.id, update), author)
         if session.entry.title is None:
-            session.entry.begin_turn(_title(self._blocks))
+            session.entry.begin_turn(title_of(self._blocks))
         self._shown = True
         if self._on_shown is not None:
             self._on_shown()
-
-    def _is_command(self) -> bool:
-        """Whether the prompt is a command of the agent; if the commands are unknown, whether it looks like one."""
-        found = _COMMAND.match(_first_text(self._blocks))
-        if found is None:
-            return False
-        told = (
-            transcript.read_update(self.session.updates.current.get("available_commands_update", b"")) or {}
-        )
-        commands = told.get("availableCommands")
-        names = [as_object(each).get("name") for each in commands] if isinstance(commands, list) else []
-        return not names or found[1] in names
 
     def when_shown(self, action: Callable[[], None]) -> None:
         """Run `action` when the prompt has been published."""
@@ -252,6 +239,7 @@ class Turn:
         if self.settled:
             return
         self._life.send(TurnEvent.SETTLED)
+        self._reply = reply
         if outcome is None:
             outcome = read_object(reply.result if reply.ok else reply.error)
         for timer in self._timers:
@@ -269,6 +257,24 @@ class Turn:
         loop.call_soon(loop.call_soon, self._after_answer, reply.ok, outcome, seconds)
         if self._done is not None:
             self._done.set()
+        for action in self._on_settled:
+            self.session.after_events(partial(action, reply), self.client)
+
+    def when_settled(self, action: Callable[[Reply], None]) -> None:
+        """Run `action` with the turn's answer when it is settled."""
+        if self._reply is not None:
+            action(self._reply)
+        else:
+            self._on_settled.append(action)
+
+    def as_told(self, reply: Reply) -> Reply:
+        """The answer as its client gets it."""
+        told = self._queued.told if self._queued is not None else {}
+        return (
+            Reply(result=encode(with_own_meta(decode_object(reply.result), **told)))
+            if told and reply.ok
+            else reply
+        )
 
     @property
     def done(self) -> asyncio.Event:
@@ -293,6 +299,7 @@ class Turn:
                 "data": redact_prompt(reason(outcome)),
             }
         note(log, "turn ended", facts)
+        accounting.turn_ended(self.session, self, outcome, stop_reason, seconds)
         endings.turn_over(self.session)
 
     def fail(self, error: RpcError) -> None:
@@ -305,7 +312,7 @@ class Turn:
         elif reply.ok:
             if self.recaps:  # after a prompt that failed, the next one has the recap again
                 self.session.recovery.recap_sent()
-            answer, outcome = _read_result(reply)
+            answer, outcome = read_result(reply)
             if self._killed(answer, outcome):
                 return  # its link is about to close, which settles the turn; a prompt before that would reach no agent
             if self.session.updates.corrections.failed(answer):
@@ -344,7 +351,15 @@ class Turn:
         agent = self.session.agent
         if agent is not None and self.call is not None:
             agent.peer.cancel(self.call)
-        self.session.cancel()
+        if not self.session.follows:  # the owner knows whether it runs or waits there
+            self.session.cancel()
+
+    def withdraw(self) -> None:
+        """Its client left: cancel it; at the owner of a session that is followed, only this prompt."""
+        if self.session.follows and self.call is not None:
+            self._cancel_requested()
+        else:
+            self.session.cancel()
 
     # -- time limits
 
@@ -363,36 +378,8 @@ class Turn:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
 
 
-def _read_result(reply: Reply) -> tuple[Reply, JsonObject]:
-    """The agent's answer to a prompt as the client gets it, and its decoded result or error."""
-    try:
-        result = decode_object(reply.result)
-    except Malformed:
-        return _failed(internal("The agent answered the prompt with something that is not an object"))
-    if result.get("stopReason") == "error":  # from older agents; not a v1 stop reason (D-50)
-        return _failed(internal("The agent ended the turn with an error", "agent_error", result=result))
-    changed = dialects.read_stop_reason(result)
-    return (reply, result) if changed is None else (Reply(result=encode(changed)), changed)
-
-
-def _failed(error: RpcError) -> tuple[Reply, JsonObject]:
-    raw = error.encode()
-    return Reply(error=raw), decode_object(raw)
-
-
-def _title(blocks: list[Raw]) -> str | None:
-    """The start of the first prompt, used as title until the agent sends one."""
-    text = _first_text(blocks)
-    if not text:
-        return None
-    line = text.splitlines()[0].strip()
-    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
-
-
-def _first_text(blocks: list[Raw]) -> str:
-    for raw in blocks:
-        block = read_object(raw)  # empty if it has numbers that we cannot decode
-        text = str(block.get("text", "")).strip() if block.get("type") == "text" else ""
-        if text:
-            return text
-    return ""
+def prompter_of(client: Client, meta: JsonObject) -> str:
+    """The client's identity; another process of ours says whose prompt it passes on."""
+    told = as_object(meta.get("dragoman")).get("promptedBy") if meta else None
+    known = client.terms
+    return told if known.local_process and isinstance(told, str) else known.identity.name

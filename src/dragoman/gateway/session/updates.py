@@ -10,6 +10,7 @@ from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.rewriting.updates import HISTORY_KINDS, LOOKED_AT, UpdateRewriter
 from dragoman.gateway.session.stream import Stream
+from dragoman.gateway.session.usage.meter import Meter
 from dragoman.wire import limits
 
 REMEMBERED = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
@@ -32,9 +33,15 @@ class AgentUpdates:
         self.current: dict[str, bytes] = {}
         """The last update of each kind in `LATEST`."""
         self.corrections = quirks.Corrections()
+        self.meter = Meter()
         self._discarded: deque[bytes] = deque()
         """The last lines of a replay that was not sent to clients, to compare it with the journal."""
         self._discarded_bytes = 0
+
+    def turn_begins(self) -> None:
+        self.publish()
+        self.corrections.turn_begins()
+        self.meter.turn_begins()
 
     def bound(self, rewriter: UpdateRewriter) -> None:
         """Updates come from another agent now."""
@@ -118,5 +125,5 @@ class AgentUpdates:
             ):
                 self._discarded_bytes -= len(self._discarded.popleft())
         kind = dialects.RENAMED_KINDS.get(kind, kind)
-        if kind in REMEMBERED:
+        if kind in REMEMBERED or kind == "usage_update":
             self.current.update((kind, shown) for shown in self._rewriter.rewrite(line))

@@ -72,7 +72,7 @@ class Remembered:
         return [
             rule
             for memory, rule in self._index.about(act)
-            if memory.is_for(act.session, act.workspace) and memory.holds(now)
+            if memory.is_for(act.session, act.project or act.workspace) and memory.holds(now)
         ]
 
     def add(self, memory: Memory, *, wait: bool = True) -> None:

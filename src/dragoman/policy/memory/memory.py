@@ -115,7 +115,7 @@ def memory_of(
         id=f"m_{secrets.token_hex(5)}",
         pattern=list(patterns),
         scope=scope,
-        root=act.workspace,
+        root=act.project or act.workspace,
         session=act.session,
         call=call,
         who=who,

@@ -37,6 +37,8 @@ class Surroundings:
     session: str = ""
     cwd: str = ""
     workspace: str = ""
+    project: str = ""
+    """The repository, if `workspace` is a worktree of it; else empty."""
     prompted_by: str = "local"
     mode: str = ""
     boxed: bool = False
@@ -122,6 +124,7 @@ class _Reader:
             agent=around.agent,
             session=around.session,
             workspace=around.workspace,
+            project=around.project,
             prompted_by=around.prompted_by,
             tool=self._name,
             kind=kind,

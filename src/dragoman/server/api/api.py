@@ -9,11 +9,9 @@ from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.server.api import openapi, page
 from dragoman.server.api.audit import AuditApi
-from dragoman.server.api.changes import ChangesApi
 from dragoman.server.api.operation import READING, Operation, Routes, Values
 from dragoman.server.api.policy import PolicyApi
 from dragoman.server.api.remembered import RememberedAnswers
-from dragoman.server.api.search import SearchApi
 from dragoman.server.api.sessions import Sessions
 from dragoman.server.api.shapes import (
     AgentList,
@@ -33,6 +31,11 @@ from dragoman.server.api.shapes import (
     Used,
 )
 from dragoman.server.api.tokens import Tokens
+from dragoman.server.api.work.changes import ChangesApi
+from dragoman.server.api.work.queue import QueueApi
+from dragoman.server.api.work.search import SearchApi
+from dragoman.server.api.work.usage import UsageApi
+from dragoman.server.api.work.worktrees import WorktreesApi
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.auth.admission import Admission
 from dragoman.server.fronts.shared_client import SharedClients
@@ -55,10 +58,11 @@ class Api:
         folder = gateway.audit.folder
         audit = AuditApi(folder, gateway.config.audit.anchors).operations if folder is not None else ()
         changes = ChangesApi(gateway, self._gateway_clients).operations()
-        search = SearchApi(gateway).operations()
-        self.routes = Routes(
-            (*_sessions(sessions), *changes, *search, *policy, *self._rest(), *named, *audit)
-        )
+        search = (*SearchApi(gateway).operations(), *UsageApi(gateway).operations())
+        queue = QueueApi(gateway, self._gateway_clients).operations()
+        worktrees = WorktreesApi(gateway).operations()
+        more = (*queue, *changes, *search, *worktrees, *policy)
+        self.routes = Routes((*_sessions(sessions), *more, *self._rest(), *named, *audit))
         self.answer = self.routes.answer
 
     def close(self) -> None:
@@ -148,13 +152,15 @@ def _sessions(sessions: Sessions) -> tuple[Operation, ...]:
             refusals=HELD,
         ),
         Operation(
-            "DELETE", one, "Delete a session and its history", sessions.delete, status=204,
+            "DELETE", one, "Delete a session and its history; 200 names a worktree that stays",
+            sessions.delete, status=204,
+            query={"discard": "`true`: remove its worktree even if something in it is lost."},
             does="session/delete", refusals=HELD,
         ),
         Operation(
             "POST", f"{one}/prompt", "Send a prompt and wait for the end of the turn", sessions.prompt, Turn,
             body=Prompt, does="session/prompt",
-            refusals={**NO_SESSION, 409: "A prompt is in flight already.", 502: "The agent failed."},
+            refusals={**NO_SESSION, 409: "A prompt is in flight already, or too many wait.", 502: "The agent failed."},
         ),
         Operation(
             "POST", f"{one}/questions/{{question}}", "Answer the question that a turn waits for", sessions.decide,

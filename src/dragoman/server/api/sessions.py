@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
+
 from dragoman.gateway.delivery import export
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
 from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ports.store import SessionChanges, SessionRecord, Store, StoreError
 from dragoman.rpc.request import Reply
@@ -50,8 +52,11 @@ class Sessions:
         if wanted.additional_directories:
             params["additionalDirectories"] = wanted.additional_directories
         agent = wanted.agent or self._agent
-        if agent is not None:
-            params["_meta"] = {"dragoman": {"agent": agent}}
+        own: JsonObject = {} if agent is None else {"agent": agent}
+        if wanted.worktree is not None:
+            own["worktree"] = msgspec.to_builtins(wanted.worktree)
+        if own:
+            params["_meta"] = {"dragoman": own}
         result = await self._ask(request, "session/new", params)
         session_id = str(result["sessionId"])
         place = f"/api/sessions/{session_id}"
@@ -67,8 +72,10 @@ class Sessions:
 
     async def delete(self, request: Request, values: Values) -> Response:
         kept = await self._find(values)
-        await self._ask(request, "session/delete", {"sessionId": kept.id})
-        return Response(204)
+        own: JsonObject = {"discard": request.query("discard") == "true"}
+        told = await self._ask(request, "session/delete", {"sessionId": kept.id, "_meta": {"dragoman": own}})
+        stays = own_meta(told).get("worktree")
+        return Response(204) if stays is None else Response.json({"worktree": stays})
 
     async def close(self, request: Request, values: Values) -> Response:
         """Close a session; one that is not live is closed already."""

@@ -92,12 +92,23 @@ class SessionList(Struct, rename="camel", omit_defaults=True):
     ] = None
 
 
+class NewWorktree(Struct, forbid_unknown_fields=True):
+    """The worktree that a new session gets."""
+
+    name: Annotated[str | None, Meta(description="Its name; unset: made of `title`.")] = None
+    title: str = ""
+    setup: Annotated[bool, Meta(description="The commands of `worktrees.setup` are approved.")] = False
+
+
 class NewSession(Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
     """The session to create."""
 
     cwd: Annotated[str, Meta(description="The absolute path of the folder to work in.")]
     agent: Annotated[str | None, Meta(description="The agent; unset: the workspace's or the default.")] = None
     additional_directories: Annotated[list[str], Meta(description="More folders it may use.")] = []
+    worktree: Annotated[
+        NewWorktree | None, Meta(description="Work in a git worktree of `cwd`, on a branch of its own.")
+    ] = None
 
 
 class SessionEdit(Struct, forbid_unknown_fields=True):

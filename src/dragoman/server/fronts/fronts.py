@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import Identity
@@ -52,6 +53,7 @@ class Fronts:
         """`sockets` are the paths of WebSockets with other protocols than ACP."""
         self._gateway = gateway
         self._agent = agent
+        self._admission = admission
         self._sockets = sockets or {}
         self.affinity = Affinity()
         self.streamable = StreamableHttp(gateway, self.connect, self.affinity)
@@ -95,8 +97,14 @@ class Fronts:
             spare=False,
             identity=identity,
             rate_limit=rate_limit,
+            lapsed=partial(self._lapsed, identity),
         )
         return self._gateway.connect(terms)
+
+    def _lapsed(self, identity: Identity) -> str | None:
+        credentials = self._admission.credentials
+        credentials.refresh()
+        return None if credentials.holds(identity) else f"The token {identity.name} is not valid any more"
 
     def agent_of(self, path: str) -> str | None:
         """The agent that `path` names; raises `HttpError` for an unknown one."""

@@ -16,7 +16,9 @@ from dragoman.wire.errors import (
 )
 
 BY_REASON = {
-    "prompt_in_flight": 409,
+    **dict.fromkeys(("prompt_in_flight", "queue_full"), 409),
+    "not_queued": 404,
+    "turn_before_failed": 502,
     "session_held": 409,
     "session_limit": 503,
     "shutdown": 503,
@@ -29,7 +31,15 @@ BY_REASON = {
     **dict.fromkeys(("no_checkpoints", "no_turn", "no_change", "no_hunk"), 404),
     **dict.fromkeys(("checkpoints_off", "no_git", "shared_changes", "conflict", "in_the_way"), 409),
     **dict.fromkeys(("restoring", "nothing_to_undo", "other_folder"), 409),
-    "bad_wish": 400,
+    **dict.fromkeys(("bad_wish", "bad_name", "no_repository", "bare_repository", "no_commit"), 400),
+    "no_worktree": 404,
+    **dict.fromkeys(
+        ("name_taken", "branch_exists", "submodules", "filters", "sparse", "separate_git_dir"), 409
+    ),
+    **dict.fromkeys(("uncommitted", "other_branch", "detached_head", "would_lose", "folder_missing"), 409),
+    **dict.fromkeys(
+        ("busy", "moved", "boxed", "not_linear", "no_branch", "nested_repository", "ambiguous"), 409
+    ),
     "no_space": 507,
     "store_unavailable": 503,
     "store_closed": 503,

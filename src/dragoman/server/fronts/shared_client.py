@@ -175,6 +175,8 @@ class SharedClient(GatewayClient):
         session = self.client.session(session_id) if session_id is not None else None
         keep = gateway.journaling and gateway.config.sessions.on_disconnect == "keep"
         turn = session.turn if session is not None else None
+        if session is not None and not keep:
+            session.prompts.withdraw_of(self.client)
         if turn is not None and turn.client is self.client and not keep:
             turn.session.cancel()
 

@@ -15,6 +15,7 @@ from dragoman import __version__
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.audit import AuditFigures
+from dragoman.gateway.ports.usage import UNIT, UsageFigures
 from dragoman.gateway.requests import REQUESTS
 from dragoman.server.asgi import Response
 from dragoman.server.monitoring import exposition
@@ -122,6 +123,21 @@ METRICS = (
     Metric("dragoman_audit_waiting", "gauge", (), "Acts that wait until they can be recorded."),
     Metric("dragoman_audit_anchor_waiting", "gauge", ("anchor",), "Lines that an anchor has not taken yet."),
     Metric("dragoman_audit_anchor_lag_seconds", "gauge", ("anchor",), "How long the oldest of them waits."),
+    Metric(
+        "dragoman_usage_tokens_total",
+        "counter",
+        ("agent", "kind"),
+        "Tokens that agents told: input, output, cache_read, cache_write.",
+    ),
+    Metric(
+        "dragoman_usage_cost_total",
+        "counter",
+        ("agent", "currency", "estimated"),
+        "Cost of turns, as agents told it or estimated by usage.prices.",
+    ),
+    Metric(
+        "dragoman_usage_unknown_turns_total", "counter", ("agent",), "Turns of which no figures are known."
+    ),
     Metric("process_start_time_seconds", "gauge", (), "When this process started, in seconds since 1970."),
     Metric("process_cpu_seconds_total", "counter", (), "Processor time of this process."),
     Metric(
@@ -201,6 +217,7 @@ class Metrics:
         looked_at = {
             **_gateway_samples(gateway),
             **_audit_samples(gateway.audit.figures()),
+            **_usage_samples(gateway.usage.figures if gateway.usage is not None else UsageFigures()),
             **self.traffic.samples(),
             **process_samples(),
         }
@@ -250,6 +267,19 @@ def _audit_samples(figures: AuditFigures) -> dict[str, list[Sample]]:
         "dragoman_audit_anchor_lag_seconds": [
             ({"anchor": each.place}, round(each.lag, 3)) for each in figures.anchors
         ],
+    }
+
+
+def _usage_samples(figures: UsageFigures) -> dict[str, list[Sample]]:
+    return {
+        "dragoman_usage_tokens_total": [
+            ({"agent": agent, "kind": kind}, n) for (agent, kind), n in figures.tokens.items()
+        ],
+        "dragoman_usage_cost_total": [
+            ({"agent": agent, "currency": currency, "estimated": str(estimated).lower()}, amount / UNIT)
+            for (agent, currency, estimated), amount in figures.cost.items()
+        ],
+        "dragoman_usage_unknown_turns_total": [({"agent": agent}, n) for agent, n in figures.unknown.items()],
     }
 
 

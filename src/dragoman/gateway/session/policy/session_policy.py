@@ -53,7 +53,8 @@ class SessionPolicy:
 
     @property
     def rules(self) -> Policy:
-        return self._session.gateway.policy_for(self._session.workspace)
+        session = self._session
+        return session.gateway.policy_for(session.entry.repository or session.workspace)
 
     def verdict(self, tool: JsonObject) -> Verdict:
         """What the rules say about a tool call, filled with what was told of it before."""
@@ -287,6 +288,7 @@ class SessionPolicy:
             session=session.id,
             cwd=session.cwd,
             workspace=session.workspace,
+            project=session.entry.repository or "",
             prompted_by=turn.prompter if turn is not None else "",
             mode=mode if isinstance(mode, str) else "",
             boxed=agent is not None and agent.box is not None and agent.box.apart,

@@ -1,0 +1,113 @@
+"""A worktree for a session that asks for one in `_meta.dragoman.worktree`, and what becomes of it at deletion."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.gateway.json_types import JsonObject, own_meta
+from dragoman.gateway.lifecycle.workspace import workspace_root
+from dragoman.gateway.ports.worktrees import WorktreeError, WorktreeWish
+from dragoman.wire.errors import INTERNAL_ERROR, RpcError, invalid_params
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client import ClientConnection
+    from dragoman.gateway.registry import Registry
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new session works."""
+
+    cwd: str
+    sandbox: str | None = None
+    repository: str | None = None
+    """Of a worktree."""
+    worktree: JsonObject = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    def extra(self) -> JsonObject:
+        """Facts that the directory stores."""
+        found = {"sandbox": self.sandbox, "worktree": self.worktree or None}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@asynccontextmanager
+async def placed(
+    client: ClientConnection, session_id: str, agent: str, cwd: str, params: JsonObject, sandbox: str | None
+) -> AsyncIterator[Place]:
+    """The place of a new session; its worktree is removed again if there is no session at the end."""
+    gateway = client.gateway
+    try:
+        wish = _wish(client, cwd, params)
+        if wish is None or gateway.worktrees is None:
+            yield Place(cwd, sandbox)
+            return
+        if gateway.agent_config(agent).kind == "remote":
+            raise invalid_params(
+                f"The agent {agent} runs elsewhere and cannot use a worktree here", "worktree"
+            )
+        box = gateway.box_for(agent, cwd, workspace_root(cwd), sandbox)
+        boxed = box is not None and box.apart
+        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=boxed)
+    except WorktreeError as error:
+        raise as_rpc_error(error) from error
+    facts: JsonObject = {
+        "name": made.name,
+        "branch": made.branch,
+        "folder": made.folder,
+        "repository": made.repository,
+    }
+    try:
+        # Rules on workspaces are about the repository: the sandbox that they prescribe holds in the worktree too.
+        name = box.name if box is not None else sandbox
+        yield Place(made.cwd, name, made.repository, facts, tuple(made.notices))
+    finally:
+        if session_id not in gateway.sessions:
+            await release(gateway, session_id, discard=True)
+
+
+def _wish(client: ClientConnection, cwd: str, params: JsonObject) -> WorktreeWish | None:
+    asked = own_meta(params).get("worktree")
+    if asked is None:
+        wanted = client.gateway.worktrees is not None and client.gateway.worktrees.wanted(cwd)
+        return client.terms.worktree or (WorktreeWish() if wanted else None)
+    if isinstance(asked, bool):
+        return WorktreeWish() if asked else None
+    try:
+        return msgspec.convert(asked, WorktreeWish)
+    except msgspec.ValidationError as error:
+        raise invalid_params(
+            f"_meta.dragoman.worktree must be true, false or an object with name, title and setup: {error}",
+            "worktree",
+        ) from error
+
+
+async def release(gateway: Registry, session_id: str, *, discard: bool = False) -> JsonObject | None:
+    """Remove the worktree of a session that is gone; returns it if it stays."""
+    if gateway.worktrees is None:
+        return None
+    try:
+        stays = await gateway.worktrees.session_deleted(session_id, discard=discard)
+    except WorktreeError as error:
+        log.warning("the worktree of a deleted session stays: %s", error, extra={"session": session_id})
+        return {"error": str(error)}
+    if stays is None:
+        return None
+    why = stays.loses or "it is kept"
+    log.warning(
+        "the worktree %s of a deleted session stays: %s", stays.name, why, extra={"session": session_id}
+    )
+    return {"name": stays.name, "branch": stays.branch, "folder": stays.folder, "why": why}
+
+
+def as_rpc_error(error: WorktreeError) -> RpcError:
+    facts = {"paths": error.paths} if error.paths else {}
+    return RpcError(INTERNAL_ERROR, str(error), {"reason": error.code, **facts})

@@ -1,0 +1,65 @@
+"""`_dragoman/queue…`: lists, edits and withdraws the prompts that wait; the owner of the session answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+from dragoman.gateway.json_types import decode_object, encode
+from dragoman.gateway.rewriting.content import read_prompt
+from dragoman.gateway.rewriting.rewrite import meta_in
+from dragoman.gateway.session.turn import prompter_of
+from dragoman.rpc.request import Request
+from dragoman.wire import message
+from dragoman.wire.errors import internal
+
+if TYPE_CHECKING:
+    from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.session import Session
+
+QUEUE = "_dragoman/queue"
+EDIT = "_dragoman/queue/edit"
+WITHDRAW = "_dragoman/queue/withdraw"
+METHODS = (QUEUE, EDIT, WITHDRAW)
+
+
+def answer(session: Session, client: Client, request: Request) -> None:
+    if session.owned_elsewhere:
+        _ask_owner(session, client, request)
+    elif request.method == QUEUE:
+        request.reply(encode({"queue": listed(session, client)}))
+    else:
+        id = decode_object(request.params).get("id")
+        if request.method == EDIT:
+            read_prompt(request.members, session.gateway.config.limits.max_prompt_bytes)
+            by = prompter_of(client, meta_in(request.members))
+            session.prompts.edit(id, request.members["prompt"], by)
+        else:
+            session.prompts.withdraw(id)
+        request.reply(message.EMPTY)
+
+
+def listed(session: Session, client: Client) -> list[dict[str, object]]:
+    return [
+        {
+            "id": queued.id,
+            "prompt": Raw(queued.prompt),
+            "promptedBy": queued.by,
+            "edited": queued.edited,
+            "own": queued.client is client,
+        }
+        for queued in session.prompts.waiting
+    ]
+
+
+def _ask_owner(session: Session, client: Client, request: Request) -> None:
+    agent = session.agent
+    if agent is None:
+        raise internal(
+            "The process that has this session cannot be reached; load the session again", "session_held"
+        )
+    params = {**decode_object(request.params), "sessionId": session.agent_session_id}
+    params["_meta"] = {"dragoman": {"promptedBy": prompter_of(client, meta_in(request.members))}}
+    call = agent.peer.request(request.method, encode(params), request.answer)
+    request.on_cancel = lambda: agent.peer.cancel(call)

@@ -1,0 +1,1 @@
+"""REST about the work of sessions: changes, queue, search, usage, worktrees."""

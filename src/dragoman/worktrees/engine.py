@@ -1,0 +1,251 @@
+"""All worktrees of a state folder; blocking, for threads and commands."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from dragoman.checkpoints.git import find_git
+from dragoman.config.sections.worktrees import WorktreesConfig
+from dragoman.gateway.ports.checkpoints import CheckpointError
+from dragoman.gateway.ports.worktrees import (
+    Cleaned,
+    Made,
+    Merged,
+    Worktree,
+    WorktreeError,
+    WorktreeWish,
+)
+from dragoman.worktrees import making, merging
+from dragoman.worktrees.names import BRANCHES, check_name, name_of
+from dragoman.worktrees.records import Record, Records
+from dragoman.worktrees.repository import Repository, as_worktree_error
+from dragoman.worktrees.status import describe
+
+NO_GIT = "There is no program `git` on the PATH, so there are no worktrees: install git"
+
+
+class Engine:
+    def __init__(self, folder: Path) -> None:
+        self._records = Records(folder)
+        self._program = find_git()
+
+    # -- make
+
+    def create(
+        self,
+        session_id: str | None,
+        root: str,
+        cwd: str,
+        wish: WorktreeWish,
+        settings: WorktreesConfig,
+        *,
+        boxed: bool,
+    ) -> Made:
+        """A worktree of the repository at `root`, for a session in its folder `cwd`."""
+        with self._git(), self._records.lock(root):
+            repository = self._repository(root)
+            base = repository.head()
+            repository.check_supported(base)
+            name = self._free_name(repository, wish)
+            record = Record(
+                name=name,
+                repository=root,
+                folder=str(self._records.home(root) / name),
+                branch=BRANCHES + name,
+                form="clone" if boxed else "linked",
+                base=base,
+                into=repository.branch,
+                session=session_id,
+                created=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+            self._records.write(record)
+            try:
+                notices = self._fill(repository, record, wish, settings)
+            except BaseException:
+                self._remove(repository, record, only_at=base)
+                raise
+        inner = Path(record.folder, Path(cwd).relative_to(root))
+        place = str(inner) if inner.is_dir() else record.folder
+        return Made(name, record.folder, root, record.branch, place, notices)
+
+    def _fill(
+        self, repository: Repository, record: Record, wish: WorktreeWish, settings: WorktreesConfig
+    ) -> list[str]:
+        assert self._program is not None
+        making.make(self._program, repository, record)
+        copied, notices = making.copy_files(record.repository, record.folder, settings.copy)
+        self._records.write(msgspec.structs.replace(record, copied=copied, ready=True))
+        if settings.setup and record.form == "clone":
+            notices.append(
+                "The commands of worktrees.setup were not run: they do not run outside of a sandbox."
+            )
+        elif settings.setup and not wish.setup:
+            notices.append(
+                "The commands of worktrees.setup were not run, since they were not approved: "
+                + "; ".join(settings.setup)
+            )
+        elif settings.setup:
+            making.run_setup(settings.setup, record.folder)
+        return notices
+
+    def _free_name(self, repository: Repository, wish: WorktreeWish) -> str:
+        taken = {record.name for record in self._records.all(repository.root)}
+        if wish.name is not None:
+            name = check_name(wish.name)
+            if name in taken:
+                raise WorktreeError(
+                    f"There is a worktree {name} of {repository.root} already: go on with its session, or take "
+                    "another name",
+                    "name_taken",
+                )
+            if repository.branch_in_the_way(BRANCHES + name):
+                raise WorktreeError(
+                    f"There is a branch {BRANCHES}{name}, or one that excludes it, in {repository.root} already: take "
+                    "another name, or remove it",
+                    "branch_exists",
+                )
+            return name
+        base = name_of(wish.title)
+        for number in range(1, 1000):
+            name = base if number == 1 else f"{base}-{number}"
+            if name not in taken and not repository.branch_in_the_way(BRANCHES + name):
+                return name
+        raise WorktreeError(f"There are a thousand worktrees {base} already: give a name", "name_taken")
+
+    # -- look
+
+    def all(self, repository: str | None = None) -> list[Worktree]:
+        return [self._described(record) for record in self._records.all(repository)]
+
+    def find(self, name: str, repository: str | None) -> Worktree:
+        return self._described(self._records.find(name, repository))
+
+    def _described(self, record: Record) -> Worktree:
+        try:
+            with self._git():
+                return describe(self._repository(record.repository), record)
+        except WorktreeError:  # the repository is gone, or cannot be read
+            return describe(None, record)
+
+    # -- at the end
+
+    def merge(self, name: str, repository: str | None, message: str | None, into: str | None) -> Merged:
+        return self._with(name, repository, lambda place, record: merging.merge(place, record, message, into))
+
+    def rebase(self, name: str, repository: str | None) -> Merged:
+        return self._with(name, repository, merging.rebase)
+
+    def keep(self, name: str, repository: str | None) -> Worktree:
+        record = self._records.find(name, repository)
+        with self._records.lock(record.repository):
+            kept = msgspec.structs.replace(self._records.find(name, record.repository), kept=True)
+            self._records.write(kept)
+        return self._described(kept)
+
+    def discard(self, name: str, repository: str | None, *, force: bool = False) -> Worktree:
+        record = self._records.find(name, repository)
+        with self._records.lock(record.repository):
+            found = self._described(record)
+            if found.loses and not force:
+                raise WorktreeError(f"{name} has {found.loses}: say that they may be lost", "would_lose")
+            self._discard(record)
+            return found
+
+    def _discard(self, record: Record) -> None:
+        try:
+            with self._git():
+                place: Repository | None = self._repository(record.repository)
+        except WorktreeError:
+            place = None
+        with self._git(needed=False):
+            self._remove(place, record)
+
+    def clean(self, live: list[str]) -> Cleaned:
+        removed, left = [], {}
+        for record in list(self._records.all()):
+            with self._records.lock(record.repository):
+                if not self._records.file(record).exists():
+                    continue
+                found = self._described(record)
+                why = self._stays(found, live)
+                if why:
+                    left[record.name] = why
+                    continue
+                self._discard(record)
+                removed.append(record.name)
+        for folder in list(self._records.orphans()):  # made by hand, or its record was lost
+            left[folder.name] = f"{folder} belongs to no known worktree: look at it, then remove it by hand"
+        return Cleaned(removed, left)
+
+    def _stays(self, found: Worktree, live: list[str]) -> str:
+        if found.kept:
+            return "it is kept"
+        if found.session in live and found.state == "ready":
+            return f"the session {found.session} uses it"
+        return found.loses
+
+    def session_deleted(self, session_id: str, *, discard: bool = False) -> Worktree | None:
+        """Remove the worktrees of a deleted session; returns one that stays because it would lose something."""
+        stays = None
+        for record in list(self._records.all()):
+            if record.session != session_id:
+                continue
+            with self._records.lock(record.repository):
+                found = self._described(record)
+                if (found.loses or found.kept) and not discard:
+                    stays = found
+                    self._records.write(msgspec.structs.replace(record, session=None))
+                else:
+                    self._discard(record)
+        return stays
+
+    # -- the rest
+
+    def _with(self, name: str, repository: str | None, act: Callable[[Repository, Record], Merged]) -> Merged:
+        record = self._records.find(name, repository)
+        if not Path(record.folder).is_dir():
+            raise WorktreeError(
+                f"The folder {record.folder} is gone; its branch {record.branch} is still there: merge it with git, or "
+                f"`dragoman worktrees discard {name}` removes it",
+                "folder_missing",
+            )
+        with self._git(), self._records.lock(record.repository):
+            return act(self._repository(record.repository), record)
+
+    def _repository(self, root: str) -> Repository:
+        if self._program is None:
+            raise WorktreeError(NO_GIT, "no_git")
+        return Repository(self._program, root, self._records.home(root) / ".view")
+
+    @contextmanager
+    def _git(self, *, needed: bool = True) -> Iterator[None]:
+        if self._program is None and needed:
+            raise WorktreeError(NO_GIT, "no_git")
+        try:
+            yield
+        except CheckpointError as error:
+            raise as_worktree_error(error) from error
+        except OSError as error:
+            raise WorktreeError(f"{error.filename or 'A file'}: {error.strerror}", "io_failed") from error
+
+    def _remove(self, repository: Repository | None, record: Record, only_at: str | None = None) -> None:
+        """Folder, link, branch, record, in this order: what a crash leaves is found by its record."""
+        folder = Path(record.folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            raise WorktreeError(f"{folder} could not be removed: remove it by hand", "io_failed")
+        if repository is not None:
+            admin = making.admin_folder(repository, record)
+            if admin is not None:
+                shutil.rmtree(admin, ignore_errors=True)
+            ref = f"refs/heads/{record.branch}"
+            tip = repository.tip(ref)
+            if tip and only_at in (None, tip):
+                repository.delete_ref(ref, tip)
+        self._records.remove(record)

@@ -1,0 +1,64 @@
+"""The prompts that wait in a session, by REST."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from support.serve_process import ServeProcess
+
+from .conftest import Serve
+
+
+@pytest.fixture
+async def serving(serve: Serve) -> ServeProcess:
+    return await serve(sessions={"queue": 5})
+
+
+async def test_waiting_prompts_are_listed_edited_and_withdrawn(
+    serving: ServeProcess, workspace: Path, tmp_path: Path
+) -> None:
+    client, socket = serving.http(), await serving.socket()
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    place, go = f"/api/sessions/{session}", tmp_path / "go"
+    running = socket.start_prompt(session, f"say here\nwait-file {go}")
+    await socket.text(session, "here")
+    one, two = (socket.start_prompt(session, f"say {word}") for word in ("one", "two"))
+    await socket.request("_dragoman/queue", {"sessionId": session})
+    waiting = (await client.get(f"{place}/queue")).json()["queue"]
+    assert [each["prompt"][0]["text"] for each in waiting] == ["say one", "say two"]
+    assert {(each["promptedBy"], each["own"]) for each in waiting} == {("admin", False)}
+    edited = await client.patch(f"{place}/queue/{waiting[0]['id']}", json={"prompt": "say changed"})
+    assert edited.status_code == 204
+    assert (await client.delete(f"{place}/queue/{waiting[1]['id']}")).status_code == 204
+    assert (await two).stop_reason == "cancelled"
+    gone = await client.delete(f"{place}/queue/{waiting[1]['id']}")
+    assert (gone.status_code, gone.json()["code"]) == (404, "not_queued")
+    go.touch()
+    await running
+    assert (await one).texts[-1] == "changed"
+    assert (await client.get(f"{place}/queue")).json() == {"queue": []}
+    await client.post(f"{place}/close")
+    assert (await client.get(f"{place}/queue")).json() == {"queue": []}
+    assert (await client.delete(f"{place}/queue/x")).status_code == 404
+    assert (await client.get("/api/sessions/nothing/queue")).status_code == 404
+
+
+async def test_a_prompt_that_waited_is_answered_with_the_text_of_its_own_turn(
+    serving: ServeProcess, workspace: Path, tmp_path: Path
+) -> None:
+    client, socket = serving.http(), await serving.socket()
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    place, go = f"/api/sessions/{session}", tmp_path / "go"
+    running = socket.start_prompt(session, f"say here\nwait-file {go}\nsay not mine")
+    await socket.text(session, "here")
+    waits = asyncio.create_task(client.post(f"{place}/prompt", json={"prompt": "say mine"}))
+    while not (await client.get(f"{place}/queue")).json()["queue"]:
+        pass
+    go.touch()
+    await running
+    assert (await waits).json() == {"stopReason": "end_turn", "text": "mine", "truncated": False}
