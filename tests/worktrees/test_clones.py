@@ -50,6 +50,26 @@ def test_the_configuration_of_a_clone_is_not_used(repository: Checkout, tmp_path
     assert not mark.exists()
 
 
+def test_the_configuration_of_a_submodule_in_a_clone_is_not_used(
+    repository: Checkout, tmp_path: Path
+) -> None:
+    engine, clone = made(repository, tmp_path)
+    mark, inner = tmp_path / "ran", Checkout(clone.folder / "inner")
+    inner.folder.mkdir()
+    inner.git("init", "-q")
+    for key, value in (("user.name", "x"), ("user.email", "x"), ("core.fsmonitor", f"touch {mark}; true")):
+        inner.git("config", key, value)
+    inner.git("commit", "-q", "--allow-empty", "-m", "inner")
+    clone.git("update-index", "--add", "--cacheinfo", f"160000,{inner.git('rev-parse', 'HEAD')},inner")
+    clone.git("commit", "-qm", "A submodule that .gitmodules does not name")
+    mark.unlink(missing_ok=True)
+    (inner.folder / "dirty").write_text("1\n")
+    (clone.folder / "c").write_text("new\n")
+    assert engine.all()[0].uncommitted == 1
+    assert engine.merge("one", None, "Add c", None).files == ["c", "inner"]
+    assert not mark.exists()
+
+
 def test_a_clone_is_not_written_from_outside(repository: Checkout, tmp_path: Path) -> None:
     engine, _ = made(repository, tmp_path)
     with pytest.raises(WorktreeError, match="boxed session"):

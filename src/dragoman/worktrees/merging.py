@@ -106,7 +106,7 @@ def _commit(content: Content, record: Record, message: str | None) -> str:
             "nested_repository",
         )
     content.view.run(
-        *("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"),
+        *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"),  # `add` runs git in submodules
         given=b"\0".join(content.changed),
         index=content.index,
         tree=record.folder,

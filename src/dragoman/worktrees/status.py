@@ -50,8 +50,9 @@ def look(repository: Repository, record: Record) -> Iterator[Content]:
         exclude = repository.common / "info" / "exclude"
         more = [f"--exclude-from={exclude}"] if exclude.is_file() else []
         changed: list[bytes] = []
+        # git would run `git status` in a submodule, with the configuration that the agent wrote there.
         for words in (
-            ["diff-index", "-z", "--name-only", commit],
+            ["diff-index", "-z", "--name-only", "--ignore-submodules=dirty", commit],
             ["ls-files", "-z", "-o", "--exclude-standard", *more],
         ):
             with view.started(*words, index=index, tree=record.folder) as running:
