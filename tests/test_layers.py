@@ -31,7 +31,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
     "worktrees": (
         *("config.sections.worktrees", "config.root", "gateway.ports"),
-        *("checkpoints.git", "atomic_file"),
+        *("checkpoints.git", "checkpoints.reading", "checkpoints.writing", "atomic_file"),
     ),
     "rpc": ("wire",),
     "gateway": (

@@ -97,7 +97,7 @@ class Git:
     """The git program with one git directory of ours."""
 
     def __init__(self, program: Program, directory: Path) -> None:
-        self._program = program
+        self.program = program
         self.directory = directory
 
     def environment(self, index: Path | None = None, tree: str | None = None) -> dict[str, str]:
@@ -143,7 +143,7 @@ class Git:
         with tempfile.TemporaryFile() as complaints:
             try:
                 process = subprocess.Popen(
-                    [self._program.path, *words],
+                    [self.program.path, *words],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=complaints,
@@ -153,7 +153,7 @@ class Git:
             except OSError as error:
                 raise CheckpointError(_not_started(error, tree or str(self.directory))) from error
             running = Running(process, words[0], complaints)
-            with self._program.watching(running):
+            with self.program.watching(running):
                 try:
                     yield running
                 except BaseException:

@@ -17,12 +17,13 @@ from dragoman.gateway.ports.worktrees import (
     Cleaned,
     Made,
     Merged,
+    RecordedTree,
     Worktree,
     WorktreeError,
     WorktreeWish,
 )
-from dragoman.worktrees import making, merging
-from dragoman.worktrees.names import BRANCHES, check_name, name_of
+from dragoman.worktrees import forking, making, merging
+from dragoman.worktrees.names import BRANCHES, LONGEST, check_name, name_of
 from dragoman.worktrees.records import Record, Records
 from dragoman.worktrees.repository import Repository, as_worktree_error
 from dragoman.worktrees.status import describe
@@ -52,27 +53,72 @@ class Engine:
             repository = self._repository(root)
             base = repository.head()
             repository.check_supported(base)
-            name = self._free_name(repository, wish)
-            record = Record(
-                name=name,
-                repository=root,
-                folder=str(self._records.home(root) / name),
-                branch=BRANCHES + name,
-                form="clone" if boxed else "linked",
-                base=base,
-                into=repository.branch,
-                session=session_id,
-                created=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
+            name = self._free_name(repository, wish, name_of(wish.title))
+            record = self._new_record(repository, name, session_id, base, boxed=boxed, into=repository.branch)
             self._records.write(record)
             try:
                 notices = self._fill(repository, record, wish, settings)
             except BaseException:
                 self._remove(repository, record, only_at=base)
                 raise
-        inner = Path(record.folder, Path(cwd).relative_to(root))
-        place = str(inner) if inner.is_dir() else record.folder
-        return Made(name, record.folder, root, record.branch, place, notices)
+        return _made(record, Path(cwd).relative_to(root), notices)
+
+    def fork(
+        self,
+        session_id: str,
+        original: str,
+        cwd: str,
+        wish: WorktreeWish,
+        recorded: RecordedTree | None,
+        *,
+        boxed: bool,
+    ) -> Made | None:
+        """A worktree with the files of the one that another session has; None if that has none."""
+        found = [record for record in self._records.all() if record.session == original]
+        if not found:
+            return None
+        source = self._present(found[0])
+        with self._git(), self._records.lock(source.repository):
+            repository = self._repository(source.repository)
+            base = forking.starting_commit(repository, source, recorded)
+            name = self._free_name(repository, wish, source.name[: LONGEST - 4])
+            record = self._new_record(repository, name, session_id, base, boxed=boxed, into=source.into)
+            self._records.write(record)
+            try:
+                notices = self._fill_fork(repository, record, source, recorded)
+            except BaseException:
+                self._remove(repository, record, only_at=base)
+                raise
+        return _made(record, Path(cwd).relative_to(source.folder), notices)
+
+    def _fill_fork(
+        self, repository: Repository, record: Record, source: Record, recorded: RecordedTree | None
+    ) -> list[str]:
+        assert self._program is not None
+        index, view = making.make(self._program, repository, record), repository.view()
+        notices: list[str] = []
+        if recorded is None:
+            notices = forking.copy_present(repository, source, record.folder)
+        else:
+            forking.write_recorded(view, record.base, recorded, index, record.folder)
+        forking.refresh(view, index, record.folder)
+        self._records.write(msgspec.structs.replace(record, copied=source.copied, ready=True))
+        return notices
+
+    def _new_record(
+        self, repository: Repository, name: str, session_id: str | None, base: str, *, boxed: bool, into: str
+    ) -> Record:
+        return Record(
+            name=name,
+            repository=repository.root,
+            folder=str(self._records.home(repository.root) / name),
+            branch=BRANCHES + name,
+            form="clone" if boxed else "linked",
+            base=base,
+            into=into,
+            session=session_id,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
 
     def _fill(
         self, repository: Repository, record: Record, wish: WorktreeWish, settings: WorktreesConfig
@@ -94,7 +140,7 @@ class Engine:
             making.run_setup(settings.setup, record.folder)
         return notices
 
-    def _free_name(self, repository: Repository, wish: WorktreeWish) -> str:
+    def _free_name(self, repository: Repository, wish: WorktreeWish, base: str) -> str:
         taken = {record.name for record in self._records.all(repository.root)}
         if wish.name is not None:
             name = check_name(wish.name)
@@ -111,7 +157,6 @@ class Engine:
                     "branch_exists",
                 )
             return name
-        base = name_of(wish.title)
         for number in range(1, 1000):
             name = base if number == 1 else f"{base}-{number}"
             if name not in taken and not repository.branch_in_the_way(BRANCHES + name):
@@ -207,14 +252,17 @@ class Engine:
 
     # -- the rest
 
-    def _with(self, name: str, repository: str | None, act: Callable[[Repository, Record], Merged]) -> Merged:
-        record = self._records.find(name, repository)
+    def _present(self, record: Record) -> Record:
         if not Path(record.folder).is_dir():
             raise WorktreeError(
                 f"The folder {record.folder} is gone; its branch {record.branch} is still there: merge it with git, or "
-                f"`dragoman worktrees discard {name}` removes it",
+                f"`dragoman worktrees discard {record.name}` removes it",
                 "folder_missing",
             )
+        return record
+
+    def _with(self, name: str, repository: str | None, act: Callable[[Repository, Record], Merged]) -> Merged:
+        record = self._present(self._records.find(name, repository))
         with self._git(), self._records.lock(record.repository):
             return act(self._repository(record.repository), record)
 
@@ -249,3 +297,10 @@ class Engine:
             if tip and only_at in (None, tip):
                 repository.delete_ref(ref, tip)
         self._records.remove(record)
+
+
+def _made(record: Record, inside: Path, notices: list[str]) -> Made:
+    """The answer for a session that was started in the folder `inside` of the repository."""
+    inner = Path(record.folder, inside)
+    place = str(inner) if inner.is_dir() else record.folder
+    return Made(record.name, record.folder, record.repository, record.branch, place, notices)

@@ -23,13 +23,12 @@ SETUP_SECONDS = 600.0
 TOLD = 2000
 
 
-def make(program: Program, repository: Repository, record: Record) -> None:
-    """The branch, the folder and the files of a record."""
+def make(program: Program, repository: Repository, record: Record) -> Path:
+    """The branch, the folder and the files of a record; returns the index."""
     repository.set_ref(f"refs/heads/{record.branch}", record.base, "", f"worktree {record.name}")
     if record.form == "linked":
-        _link(repository, record)
-    else:
-        _clone(program, repository, record)
+        return _link(repository, record)
+    return _clone(program, repository, record)
 
 
 def admin_folder(repository: Repository, record: Record) -> Path | None:
@@ -44,16 +43,17 @@ def admin_folder(repository: Repository, record: Record) -> Path | None:
     return None
 
 
-def _link(repository: Repository, record: Record) -> None:
+def _link(repository: Repository, record: Record) -> Path:
     repository.project.run("worktree", "add", "--no-checkout", record.folder, record.branch)
     admin = admin_folder(repository, record)
     if admin is None:
         raise WorktreeError(f"git did not link {record.folder}", "git_failed")
     view = repository.view()
     view.run("read-tree", "-m", "-u", record.base, index=admin / "index", tree=record.folder)
+    return admin / "index"
 
 
-def _clone(program: Program, repository: Repository, record: Record) -> None:
+def _clone(program: Program, repository: Repository, record: Record) -> Path:
     """A repository of its own with the history of one commit; no configuration of the original comes along."""
     own = Path(record.folder, ".git")
     for folder in ("refs/heads/dragoman", "objects/pack", "info"):
@@ -73,6 +73,7 @@ def _clone(program: Program, repository: Repository, record: Record) -> None:
     if shallow.is_file():
         shutil.copyfile(shallow, own / "shallow")
     repository.view().run("read-tree", "-m", "-u", record.base, index=own / "index", tree=record.folder)
+    return own / "index"
 
 
 def send_commits(source: View, target: View, commit: str, known: str = "") -> None:

@@ -65,7 +65,7 @@ class Records:
         """All that can be read, in the order of their names."""
         homes = [self.home(repository)] if repository is not None else sorted(self.folder.glob("*"))
         for home in homes:
-            for file in sorted(home.glob("*.json")):
+            for file in sorted(home.glob("*.json"), key=lambda file: file.stem):
                 record = self._read(file)
                 if record is not None:
                     yield record

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dragoman.config.root import find_root
 from dragoman.config.sections.worktrees import WorktreesConfig
-from dragoman.gateway.ports.worktrees import Cleaned, Made, Merged, Worktree, WorktreeWish
+from dragoman.gateway.ports.worktrees import Cleaned, Made, Merged, RecordedTree, Worktree, WorktreeWish
 from dragoman.worktrees.engine import Engine
 
 
@@ -31,6 +31,20 @@ class WorktreeService:
         root = str(find_root(Path(real)))
         settings = self._settings_for(Path(root))
         return self._engine.create(session_id, root, real, wish, settings, boxed=boxed)
+
+    async def fork(
+        self,
+        session_id: str,
+        original: str,
+        cwd: str,
+        wish: WorktreeWish,
+        recorded: RecordedTree | None = None,
+        *,
+        boxed: bool,
+    ) -> Made | None:
+        return await asyncio.to_thread(
+            self._engine.fork, session_id, original, cwd, wish, recorded, boxed=boxed
+        )
 
     async def all(self, repository: str | None = None) -> list[Worktree]:
         return await asyncio.to_thread(self._engine.all, repository)

@@ -102,17 +102,25 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
         check_cwd_exists(cwd)
     if original.agent is not None:
         take_directories(directories, original.agent.capabilities, original.agent_name)
-    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories)
-    session = Session(client.gateway, session_id, original.agent_name, cwd, workspace_root(cwd), setup)
-    sandbox = original.entry.sandbox
-    kept = {
-        "sandbox": sandbox,
-        "worktree": original.entry.extra.get("worktree") if cwd == original.cwd else None,
-    }
-    session.entry.know(original.entry.title, {key: value for key, value in kept.items() if value is not None})
+    async with worktrees.forked(client, session_id, original, original.agent_name, cwd, params) as place:
+        await _begin_fork(
+            client, request, session_id, original, {**params, "cwd": place.cwd}, place, directories
+        )
+
+
+async def _begin_fork(client: ClientConnection, request: Request, session_id: str, original: Session,
+                      params: JsonObject, place: Place, directories: list[str]) -> None:  # fmt: skip
+    project = place.repository
+    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories, project)
+    session = Session(
+        client.gateway, session_id, original.agent_name, place.cwd, workspace_root(place.cwd), setup
+    )
+    session.entry.know(original.entry.title, place.extra())
     agent = original.agent
-    if agent is not None and agent.capabilities.session("fork"):
-        configured = await configured_servers(client.gateway, agent.name, cwd)
+    # The agent's box, if it has one, shows the original's worktree alone.
+    seen = agent is not None and (agent.box is None or project is None)
+    if agent is not None and seen and agent.capabilities.session("fork"):
+        configured = await configured_servers(client.gateway, agent.name, project or place.cwd)
         raw = setup_params(request, params, agent, configured, original.agent_session_id)
         await _create(client, request, agent, session, "session/fork", raw, original)
     elif original.journal is None:
@@ -129,8 +137,10 @@ async def _fork(client: ClientConnection, request: Request, session_id: str) -> 
         session.attach(client)
         shown = session.result_for(client, result)
         auditing.session_began(session, client.terms.identity.name, original.id)
-        request.reply(result_line(session.id, shown, {"forkedFrom": original.id}))
+        request.reply(result_line(session.id, shown, {"forkedFrom": original.id, **place.told()}))
         restart_agent.tell_loss(session)
+    for text in place.notices:
+        session.notice(text, "info")
 
 
 async def _create(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,

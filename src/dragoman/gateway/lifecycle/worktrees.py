@@ -6,18 +6,21 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.gateway.json_types import JsonObject, own_meta
 from dragoman.gateway.lifecycle.workspace import workspace_root
-from dragoman.gateway.ports.worktrees import WorktreeError, WorktreeWish
+from dragoman.gateway.ports.sandbox import Box
+from dragoman.gateway.ports.worktrees import Made, RecordedTree, WorktreeError, WorktreeWish
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, invalid_params
 
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.registry import Registry
+    from dragoman.gateway.session.session import Session
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +35,10 @@ class Place:
     """Of a worktree."""
     worktree: JsonObject = field(default_factory=dict)
     notices: tuple[str, ...] = ()
+
+    def told(self) -> JsonObject:
+        """Facts for `_meta.dragoman` of the answer."""
+        return {"worktree": self.worktree} if self.worktree else {}
 
     def extra(self) -> JsonObject:
         """Facts that the directory stores."""
@@ -50,15 +57,70 @@ async def placed(
         if wish is None or gateway.worktrees is None:
             yield Place(cwd, sandbox)
             return
-        if gateway.agent_config(agent).kind == "remote":
-            raise invalid_params(
-                f"The agent {agent} runs elsewhere and cannot use a worktree here", "worktree"
-            )
-        box = gateway.box_for(agent, cwd, workspace_root(cwd), sandbox)
-        boxed = box is not None and box.apart
-        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=boxed)
+        box = _box(client, agent, cwd, sandbox)
+        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=box is not None and box.apart)
     except WorktreeError as error:
         raise as_rpc_error(error) from error
+    # Rules on workspaces are about the repository: the sandbox that they prescribe holds in the worktree too.
+    async with _held(gateway, session_id, made, box.name if box is not None else sandbox) as place:
+        yield place
+
+
+@asynccontextmanager
+async def forked(
+    client: ClientConnection,
+    session_id: str,
+    original: Session,
+    agent: str,
+    cwd: str,
+    params: JsonObject,
+    recorded: RecordedTree | None = None,
+) -> AsyncIterator[Place]:
+    """The place of a fork: a worktree of its own if the original works in one, unless `cwd` is another project.
+
+    Its files are those of the original's worktree now, or the recorded ones.
+    """
+    gateway, sandbox, home = client.gateway, original.entry.sandbox, original.cwd
+    made = None
+    if _same_project(original, cwd) and gateway.worktrees is not None:
+        wish = _wish(client, cwd, params) or WorktreeWish()
+        box = _box(client, agent, home, sandbox)
+        boxed = box is not None and box.apart
+        try:
+            made = await gateway.worktrees.fork(session_id, original.id, home, wish, recorded, boxed=boxed)
+        except WorktreeError as error:
+            raise as_rpc_error(error) from error
+    if made is None:
+        yield Place(cwd, sandbox)
+        return
+    async with _held(gateway, session_id, made, sandbox) as place:
+        yield place
+
+
+def _same_project(original: Session, cwd: str) -> bool:
+    """Whether `cwd` is in the worktree of a session or in its repository, which is what an editor names."""
+    project = original.entry.repository
+    return project is not None and any(
+        PurePath(cwd).is_relative_to(folder) for folder in (project, original.workspace)
+    )
+
+
+def _box(client: ClientConnection, agent: str, cwd: str, sandbox: str | None) -> Box | None:
+    """The sandbox that a session in a worktree of `cwd` gets; raises if it does not show files of this machine."""
+    if client.gateway.agent_config(agent).kind == "remote":
+        raise invalid_params(f"The agent {agent} runs elsewhere and cannot use a worktree here", "worktree")
+    box = client.gateway.box_for(agent, cwd, workspace_root(cwd), sandbox)
+    if box is not None and box.elsewhere:
+        raise invalid_params(
+            f"The files of the sandbox {box.name} are on another machine, where a worktree cannot be made: start "
+            "the session without --worktree",
+            "worktree",
+        )
+    return box
+
+
+@asynccontextmanager
+async def _held(gateway: Registry, session_id: str, made: Made, sandbox: str | None) -> AsyncIterator[Place]:
     facts: JsonObject = {
         "name": made.name,
         "branch": made.branch,
@@ -66,9 +128,7 @@ async def placed(
         "repository": made.repository,
     }
     try:
-        # Rules on workspaces are about the repository: the sandbox that they prescribe holds in the worktree too.
-        name = box.name if box is not None else sandbox
-        yield Place(made.cwd, name, made.repository, facts, tuple(made.notices))
+        yield Place(made.cwd, sandbox, made.repository, facts, tuple(made.notices))
     finally:
         if session_id not in gateway.sessions:
             await release(gateway, session_id, discard=True)

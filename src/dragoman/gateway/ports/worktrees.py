@@ -78,6 +78,18 @@ class WorktreeWish:
     """A person approved the commands of `worktrees.setup`."""
 
 
+@dataclass(frozen=True)
+class RecordedTree:
+    """The files of a session's project as a checkpoint recorded them."""
+
+    store: str
+    """The git directory that holds the objects."""
+    tree: str
+    time: str
+    left_out: frozenset[str] = frozenset()
+    """Paths that the checkpoint does not hold."""
+
+
 class Made(Struct, frozen=True):
     """A new worktree: the folder for the session, and what there is to tell."""
 
@@ -95,6 +107,21 @@ class Worktrees(Protocol):
 
     async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool) -> Made:
         """Make a worktree for a session that is being created; raises `WorktreeError`."""
+
+    async def fork(
+        self,
+        session_id: str,
+        original: str,
+        cwd: str,
+        wish: WorktreeWish,
+        recorded: RecordedTree | None = None,
+        *,
+        boxed: bool,
+    ) -> Made | None:
+        """Make a worktree for a fork, with the files that the original session's worktree has now, or those recorded.
+
+        `cwd` is the original's. None if the original has no worktree; raises `WorktreeError`.
+        """
 
     async def all(self, repository: str | None = None) -> list[Worktree]: ...
 
