@@ -31,7 +31,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "checkpoints": ("config.sections.checkpoints", "gateway.ports"),
     "worktrees": (
         *("config.sections.worktrees", "config.root", "gateway.ports"),
-        *("checkpoints.git", "checkpoints.reading", "checkpoints.writing", "atomic_file"),
+        *("checkpoints.git", "checkpoints.reading", "checkpoints.writing", "atomic_file", "masking"),
     ),
     "rpc": ("wire",),
     "gateway": (
@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
             "config.sections.workspaces",
             "config.sections.mcp",
             "log",
+            "masking",
         ),
         *(
             "policy.act",

@@ -110,3 +110,38 @@ def _plain(name: str) -> str:
     from urllib.parse import unquote
 
     return unquote(name) if "%" in name else name
+
+
+HIDDEN = "***"
+"""In place of the value of a variable."""
+_VALUE = r"""(?:"(?:\\.|[^"\\])*"|'[^']*'|\\.|[^\s;&|()<>"'\\`])+"""
+_VARIABLE = re.compile(rf"(?<![\w.$/-])([A-Za-z_]\w*)=({_VALUE})", re.DOTALL)
+_WORDS = "env|export|declare|typeset|local|readonly|sudo|doas|then|do|else"
+_BEFORE = re.compile(rf"(?:^|[;&|(`{{\n]|\b(?:{_WORDS}))\s*(?:-\S+\s+)*\Z")
+"""What stands before a variable, back to the beginning of its command."""
+LOOKED_BACK = 100
+_QUOTED = re.compile(r"""["']|\\(.)""", re.DOTALL)
+
+
+def mask_assigned(text: str) -> tuple[str, list[str]]:
+    """Shell text with the values of its variables masked (`TOKEN=*** ./deploy`), and these values without their quotes.
+
+    The text need not be a whole or a valid line; rules read lines exactly (`dragoman.policy.shell`). Options such as
+    `--depth=1`, and arguments such as `dd if=disk`, are no variables.
+    """
+    shown: list[str] = []
+    values: list[str] = []
+    done = 0
+    for found in _VARIABLE.finditer(text):
+        before = text[done : found.start()]
+        follows = done > 0 and not before.strip()  # another one right before
+        if not (
+            found[1].isupper()
+            or follows
+            or _BEFORE.search(text, max(0, found.start() - LOOKED_BACK), found.start())
+        ):
+            continue
+        shown.append(text[done : found.start(2)] + HIDDEN)
+        values.append(_QUOTED.sub(lambda quoted: quoted[1] or "", found[2]))
+        done = found.end()
+    return "".join([*shown, text[done:]]), values

@@ -67,10 +67,17 @@ async def test_what_is_replayed_is_not_recorded_again(dragoman: Start, workspace
     await gateway.stop()
     gateway = await dragoman()
     await gateway.initialize()
-    await gateway.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    variables = [{"name": "TOKEN", "value": "hushhush"}]
+    server = {"name": "files", "command": "/bin/true", "args": ["--key=hushhush"], "env": variables}
+    load = {"sessionId": session, "cwd": str(workspace), "mcpServers": [server]}
+    await gateway.request("session/load", load)
     await gateway.stop()
-    kinds = [each["kind"] for each in recorded(home, session=session)]
+    found = recorded(home, session=session)
+    kinds = [each["kind"] for each in found]
     assert kinds == ["session_begun", "tool_begun", "tool_ended", "session_loaded"]
+    assert "mcpServers" not in found[0]
+    assert found[-1]["mcpServers"] == [{"name": "files", "at": "/bin/true"}]
+    assert "hushhush" not in json.dumps(found)
 
 
 async def test_records_outlive_their_session(dragoman: Start, workspace: Path, home: Path) -> None:

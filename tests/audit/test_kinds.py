@@ -11,13 +11,17 @@ from dragoman.audit.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 WRITERS = {"record", "stored", "wait", "append", "tell", "_tell", "_record", "_tool", "_write"}
+ACTS = {"acting", "_act", "_tell_of_another", "to_thread"}
+"""Call these with a kind, and it is recorded by `gateway/ports/acts.py` or the function that they name."""
+DEFINED = {"commit_made", "pushed", "pull_request_opened", "conversation_rewound", "session_forked"}
+"""Kinds that nothing writes yet."""
 
 
 def written() -> Iterator[str]:
     """Kinds in calls such as `audit.record("login", …)` and `_record(session, "login", …)`."""
     for file in (ROOT / "src" / "dragoman").rglob("*.py"):
         text = file.read_text()
-        if "audit" not in text.lower():
+        if "audit" not in text.lower() and "acts import" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and len(node.args) + len(node.keywords) > 1:
@@ -26,18 +30,16 @@ def written() -> Iterator[str]:
                 )
                 of_audit = "audit" in ast.unparse(node.func) or "audit" in str(file.relative_to(ROOT))
                 for argument in node.args[:2]:
-                    if (
-                        name in WRITERS
-                        and isinstance(argument, ast.Constant)
-                        and (of_audit or "cli" in file.parts)
-                    ):
+                    told = name in ACTS or (name in WRITERS and (of_audit or "cli" in file.parts))
+                    if told and isinstance(argument, ast.Constant):
                         yield str(argument.value)
 
 
 def test_no_kind_is_missing_in_the_table() -> None:
     found = set(written())
     assert found <= set(KINDS)
-    assert found >= set(KINDS) - {"configuration_changed"}
+    assert found & DEFINED == set(), "take them out of DEFINED"
+    assert found >= set(KINDS) - DEFINED - {"configuration_changed"}
 
 
 def test_the_documentation_has_the_table() -> None:
@@ -47,10 +49,10 @@ def test_the_documentation_has_the_table() -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    folders = (ROOT / "tests" / "audit", ROOT / "tests" / "checkpoints")
+    folders = [ROOT / "tests" / name for name in ("audit", "checkpoints", "worktrees")]
     files = [
         ROOT / "tests" / "server" / "test_audit.py",
         *(f for one in folders for f in one.glob("test_*.py")),
     ]
     tests = "\n".join(file.read_text() for file in files if file != Path(__file__))
-    assert [kind for kind in KINDS if f'"{kind}"' not in tests] == []
+    assert [kind for kind in KINDS if f'"{kind}"' not in tests and kind not in DEFINED] == []

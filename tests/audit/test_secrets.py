@@ -12,7 +12,7 @@ import pytest
 from dragoman.audit import hiding
 from dragoman.audit.hiding import MASK, Hiding
 from dragoman.audit.read import Query, query
-from dragoman.gateway.rewriting.assigned_values import mask_assigned
+from dragoman.masking import mask_assigned
 from dragoman.policy.load import act_of_command
 from dragoman.policy.recorded import recorded, secrets_of
 from support.gateway_process import Start, agent

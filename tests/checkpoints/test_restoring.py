@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from dragoman.config.sections.checkpoints import CheckpointsConfig
+from dragoman.gateway.ports.acts import NotRecorded
 from dragoman.gateway.ports.checkpoints import CheckpointError, SharedChanges
 from support.checkpoints.project import SESSION, Project
 
@@ -43,6 +46,29 @@ def test_a_hunk_is_undone(worked: Project) -> None:
     restored = worked.restore(turn=1, file="a", hunk=2)
     assert worked.read("a").decode() == EDITED.replace("line 51\n", "line 50\nline 51\n") + "end\n"
     assert restored.files == ["a"]
+
+
+def test_it_is_recorded_before_files_change(worked: Project) -> None:
+    seen: list[tuple[list[str], bytes]] = []
+
+    @contextmanager
+    def act(before: str, files: list[str]) -> Iterator[None]:
+        seen.append((files, worked.read("a")))
+        yield
+
+    restored = worked.restore(turn=1, act=act)
+    assert seen == [(["a", "c", "new/b"], (EDITED + "end\n").encode())]
+    assert sorted(restored.files) == seen[0][0]
+
+
+def test_what_cannot_be_recorded_is_not_restored(worked: Project) -> None:
+    def act(before: str, files: list[str]) -> AbstractContextManager[None]:
+        raise NotRecorded("The disk is full.")
+
+    before = tree_of(worked.folder)
+    with pytest.raises(CheckpointError, match="disk is full"):
+        worked.restore(turn=1, act=act)
+    assert tree_of(worked.folder) == before
 
 
 def test_each_hunk_alone_adds_up_to_the_file(project: Project) -> None:

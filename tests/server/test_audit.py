@@ -85,6 +85,34 @@ async def test_a_session_by_rest(serving: ServeProcess, workspace: Path) -> None
     assert kinds[-2:] == [("session_exported", "admin"), ("session_deleted", "admin")]
 
 
+async def test_waiting_prompts_that_another_token_changes(
+    serve: Serve, workspace: Path, tmp_path: Path
+) -> None:
+    serving = await serve(sessions={"queue": 5})
+    client, socket, go = serving.http(), await serving.socket(), tmp_path / "go"
+    made = (await client.post("/api/tokens", json={"name": "kim", "role": "control"})).json()
+    kim = serving.http(token=False, headers={"Authorization": f"Bearer {made['secret']}"})
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    running = socket.start_prompt(session, f"say here\nwait-file {go}")
+    await socket.text(session, "here")
+    waiting = [socket.start_prompt(session, f"say {word}") for word in ("one", "two", "three")]
+    queue = await socket.request("_dragoman/queue", {"sessionId": session})
+    one, two, three = (f"/api/sessions/{session}/queue/{queued['id']}" for queued in queue["queue"])
+    await kim.patch(one, json={"prompt": "say other"})
+    await kim.patch(one, json={"prompt": "say again"})
+    await kim.delete(two)
+    await client.delete(three)
+    go.touch()
+    await asyncio.gather(running, *waiting)
+    (edited,) = await records(client, kind="prompt_edited")
+    (withdrawn,) = await records(client, kind="prompt_withdrawn")
+    for found, place in ((edited, one), (withdrawn, two)):
+        assert (found["by"], found["author"], found["session"]) == ("kim", "admin", session)
+        assert place.endswith(f"/{found['prompt']}")
+    assert "say other" not in json.dumps(await records(client, limit="1000"))
+
+
 async def test_an_answer_that_is_remembered_and_forgotten(serve: Serve, workspace: Path) -> None:
     serving = await serve(policy={"remember": "gateway"})
     editor, client = await serving.socket("/acp"), serving.http()

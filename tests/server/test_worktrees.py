@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from dragoman.audit.read import Query, query
+
 from .conftest import Serve
 
 
@@ -15,7 +17,9 @@ def git(folder: Path, *words: str) -> str:
     ).stdout.strip()
 
 
-async def test_a_session_in_a_worktree_is_merged_and_another_discarded(serve: Serve, workspace: Path) -> None:
+async def test_a_session_in_a_worktree_is_merged_and_another_discarded(
+    serve: Serve, workspace: Path, home: Path
+) -> None:
     git(workspace, "init", "-q", "-b", "main")
     (workspace / "a").write_text("1\n")
     git(workspace, "add", ".")
@@ -53,3 +57,17 @@ async def test_a_session_in_a_worktree_is_merged_and_another_discarded(serve: Se
     assert (await client.post("/api/worktrees/two/keep")).status_code == 404
     assert (await client.delete("/api/worktrees")).json() == {"removed": [], "left": {}}
     assert git(workspace, "branch", "--format=%(refname:short)") == "main"
+    acts = [
+        (one["kind"], one["worktree"], one["by"])
+        for one in query(home / "audit", Query())
+        if "worktree" in one
+    ]
+    assert acts == [
+        ("worktree_made", "one", "admin"),
+        ("worktree_made", "two", "admin"),
+        ("worktree_merged", "one", "admin"),
+        ("act_failed", "one", "admin"),
+        ("worktree_merged", "one", "admin"),
+        ("worktree_discarded", "two", "admin"),
+        ("worktree_discarded", "one", "admin"),
+    ]

@@ -40,6 +40,8 @@ class AuditLog:
         self._guard = threading.RLock()
         self._watched: dict[Path, None] = {}
         self._config = config
+        self.blocks = config.on_failure == "block"
+        """Whether what cannot be recorded must not be done."""
         self._anchors: list[Anchor] = []
         if config.anchors:
             from dragoman.audit.anchors import Anchor  # it brings the network in

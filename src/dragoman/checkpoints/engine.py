@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from dragoman.checkpoints import difference
@@ -21,12 +21,14 @@ from dragoman.checkpoints.repository import PRIVATE_DIR, Repository, checked, ke
 from dragoman.checkpoints.restoring import PartlyDone, Plan
 from dragoman.checkpoints.spans import Span, present_span, span_of
 from dragoman.config.sections.checkpoints import CheckpointsConfig
+from dragoman.gateway.ports.acts import NotRecorded
 from dragoman.gateway.ports.checkpoints import (
     Changes,
     Checkpoint,
     CheckpointError,
     Mark,
     Restored,
+    Restoring,
     SharedChanges,
     Wish,
 )
@@ -179,8 +181,15 @@ class Engine:
 
     # -- restoring
 
-    def restore(self, session_id: str, root: str, wish: Wish, told: Callable[[Restored], None]) -> Restored:
-        """Undo what the wish names; `told` is called before the index is brought up to date."""
+    def restore(
+        self,
+        session_id: str,
+        root: str,
+        wish: Wish,
+        told: Callable[[Restored], None],
+        act: Restoring = lambda before, files: nullcontext(),
+    ) -> Restored:
+        """Undo what the wish names, under `act`; `told` is called before the index is brought up to date."""
         repository = self._find(session_id)
         if repository.root != root:
             raise CheckpointError(
@@ -195,9 +204,12 @@ class Engine:
         plan, left = self._plan(repository, session_id, wish, [*chain, before])
         failed: PartlyDone | None = None
         try:
-            files = plan.carry_out(root)
+            with act(before.id, [shown(step.path) for step in plan.steps]):
+                files = plan.carry_out(root)
         except PartlyDone as error:
             files, failed = error.done, error
+        except NotRecorded as error:
+            raise CheckpointError(str(error), "not_recorded") from error
         with self.record(session_id, root, Mark("after", operation=operation)) as after:
             restored = Restored(before.id, after.id, files, [*left, *plan.kept])
             if failed is None:

@@ -18,6 +18,7 @@ from dragoman.gateway.ports.checkpoints import (
     CheckpointError,
     Mark,
     Restored,
+    Restoring,
     Wish,
 )
 
@@ -79,13 +80,13 @@ class CheckpointService:
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         return await self._in_order(session_id, lambda tell: tell(self._engine.patch(session_id, turn)))
 
-    def restore(self, session_id: str, folder: str, wish: Wish) -> Awaitable[Restored]:
+    def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
         if session_id in self._restoring:
             raise CheckpointError("Files of this session are being restored already.", "restoring")
         self._restoring.add(session_id)
 
         def work(tell: Callable[[Restored], None]) -> None:
-            self._engine.restore(session_id, folder, wish, tell)
+            self._engine.restore(session_id, folder, wish, tell, act)
 
         restored = self._in_order(session_id, work)
         restored.add_done_callback(lambda _: self._restoring.discard(session_id))

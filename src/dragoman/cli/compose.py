@@ -137,7 +137,7 @@ async def gateway(
         audit=audit,
         checkpoints=checkpoints,
         search=feeder,
-        worktrees=open_worktrees(config, paths),
+        worktrees=open_worktrees(config, paths, audit),
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)

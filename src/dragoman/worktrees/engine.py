@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from dragoman.checkpoints.git import find_git
 from dragoman.config.sections.worktrees import WorktreesConfig
+from dragoman.gateway.ports.acts import Acting, NotRecorded, unrecorded
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.worktrees import (
     Cleaned,
@@ -22,18 +24,23 @@ from dragoman.gateway.ports.worktrees import (
     WorktreeError,
     WorktreeWish,
 )
+from dragoman.masking import mask_assigned
 from dragoman.worktrees import forking, making, merging
 from dragoman.worktrees.names import BRANCHES, LONGEST, check_name, name_of
 from dragoman.worktrees.records import Record, Records
 from dragoman.worktrees.repository import Repository, as_worktree_error
 from dragoman.worktrees.status import describe
 
+LOCAL = "local"
+"""The identity of commands on this machine."""
 NO_GIT = "There is no program `git` on the PATH, so there are no worktrees: install git"
 
 
 class Engine:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, acting: Acting = unrecorded) -> None:
+        """`acting` records what is done, before it is; `by` is the identity that asked for it."""
         self._records = Records(folder)
+        self._acting = acting
         self._program = find_git()
 
     # -- make
@@ -47,6 +54,7 @@ class Engine:
         settings: WorktreesConfig,
         *,
         boxed: bool,
+        by: str = LOCAL,
     ) -> Made:
         """A worktree of the repository at `root`, for a session in its folder `cwd`."""
         with self._git(), self._records.lock(root):
@@ -55,12 +63,8 @@ class Engine:
             repository.check_supported(base)
             name = self._free_name(repository, wish, name_of(wish.title))
             record = self._new_record(repository, name, session_id, base, boxed=boxed, into=repository.branch)
-            self._records.write(record)
-            try:
-                notices = self._fill(repository, record, wish, settings)
-            except BaseException:
-                self._remove(repository, record, only_at=base)
-                raise
+            with self._making(repository, record, by):
+                notices = self._fill(repository, record, wish, settings, by)
         return _made(record, Path(cwd).relative_to(root), notices)
 
     def fork(
@@ -72,6 +76,7 @@ class Engine:
         recorded: RecordedTree | None,
         *,
         boxed: bool,
+        by: str = LOCAL,
     ) -> Made | None:
         """A worktree with the files of the one that another session has; None if that has none."""
         found = [record for record in self._records.all() if record.session == original]
@@ -83,13 +88,20 @@ class Engine:
             base = forking.starting_commit(repository, source, recorded)
             name = self._free_name(repository, wish, source.name[: LONGEST - 4])
             record = self._new_record(repository, name, session_id, base, boxed=boxed, into=source.into)
+            with self._making(repository, record, by):
+                notices = self._fill_fork(repository, record, source, recorded)
+        return _made(record, Path(cwd).relative_to(source.folder), notices)
+
+    @contextmanager
+    def _making(self, repository: Repository, record: Record, by: str) -> Iterator[None]:
+        """Write the record of a worktree that the block makes; what a failure leaves is removed."""
+        with self._act("worktree_made", record, by, commit=record.base):
             self._records.write(record)
             try:
-                notices = self._fill_fork(repository, record, source, recorded)
+                yield
             except BaseException:
-                self._remove(repository, record, only_at=base)
+                self._remove(repository, record, only_at=record.base)
                 raise
-        return _made(record, Path(cwd).relative_to(source.folder), notices)
 
     def _fill_fork(
         self, repository: Repository, record: Record, source: Record, recorded: RecordedTree | None
@@ -121,7 +133,7 @@ class Engine:
         )
 
     def _fill(
-        self, repository: Repository, record: Record, wish: WorktreeWish, settings: WorktreesConfig
+        self, repository: Repository, record: Record, wish: WorktreeWish, settings: WorktreesConfig, by: str
     ) -> list[str]:
         assert self._program is not None
         making.make(self._program, repository, record)
@@ -137,7 +149,12 @@ class Engine:
                 + "; ".join(settings.setup)
             )
         elif settings.setup:
-            making.run_setup(settings.setup, record.folder)
+            masked = [mask_assigned(line) for line in settings.setup]
+            secrets = [value for _, values in masked for value in values]
+            with self._act(
+                "worktree_setup", record, by, secrets=secrets, commands=[line for line, _ in masked]
+            ):
+                making.run_setup(settings.setup, record.folder)
         return notices
 
     def _free_name(self, repository: Repository, wish: WorktreeWish, base: str) -> str:
@@ -180,11 +197,21 @@ class Engine:
 
     # -- at the end
 
-    def merge(self, name: str, repository: str | None, message: str | None, into: str | None) -> Merged:
-        return self._with(name, repository, lambda place, record: merging.merge(place, record, message, into))
+    def merge(
+        self, name: str, repository: str | None, message: str | None, into: str | None, by: str = LOCAL
+    ) -> Merged:
+        def act(place: Repository, record: Record) -> Merged:
+            with self._act("worktree_merged", record, by, place, into=into or record.into):
+                return merging.merge(place, record, message, into)
 
-    def rebase(self, name: str, repository: str | None) -> Merged:
-        return self._with(name, repository, merging.rebase)
+        return self._with(name, repository, act)
+
+    def rebase(self, name: str, repository: str | None, by: str = LOCAL) -> Merged:
+        def act(place: Repository, record: Record) -> Merged:
+            with self._act("worktree_rebased", record, by, place, onto=record.into):
+                return merging.rebase(place, record)
+
+        return self._with(name, repository, act)
 
     def keep(self, name: str, repository: str | None) -> Worktree:
         record = self._records.find(name, repository)
@@ -193,25 +220,28 @@ class Engine:
             self._records.write(kept)
         return self._described(kept)
 
-    def discard(self, name: str, repository: str | None, *, force: bool = False) -> Worktree:
+    def discard(self, name: str, repository: str | None, by: str = LOCAL, *, force: bool = False) -> Worktree:
         record = self._records.find(name, repository)
         with self._records.lock(record.repository):
             found = self._described(record)
             if found.loses and not force:
                 raise WorktreeError(f"{name} has {found.loses}: say that they may be lost", "would_lose")
-            self._discard(record)
+            self._discard(record, found.loses, "discarded", by)
             return found
 
-    def _discard(self, record: Record) -> None:
+    def _discard(self, record: Record, loses: str, why: str, by: str) -> None:
         try:
             with self._git():
                 place: Repository | None = self._repository(record.repository)
         except WorktreeError:
             place = None
-        with self._git(needed=False):
+        with (
+            self._git(needed=False),
+            self._act("worktree_discarded", record, by, place, loses=loses, why=why),
+        ):
             self._remove(place, record)
 
-    def clean(self, live: list[str]) -> Cleaned:
+    def clean(self, live: list[str], by: str = LOCAL) -> Cleaned:
         removed, left = [], {}
         for record in list(self._records.all()):
             with self._records.lock(record.repository):
@@ -222,7 +252,7 @@ class Engine:
                 if why:
                     left[record.name] = why
                     continue
-                self._discard(record)
+                self._discard(record, found.loses, "clean", by)
                 removed.append(record.name)
         for folder in list(self._records.orphans()):  # made by hand, or its record was lost
             left[folder.name] = f"{folder} belongs to no known worktree: look at it, then remove it by hand"
@@ -235,7 +265,7 @@ class Engine:
             return f"the session {found.session} uses it"
         return found.loses
 
-    def session_deleted(self, session_id: str, *, discard: bool = False) -> Worktree | None:
+    def session_deleted(self, session_id: str, by: str = LOCAL, *, discard: bool = False) -> Worktree | None:
         """Remove the worktrees of a deleted session; returns one that stays because it would lose something."""
         stays = None
         for record in list(self._records.all()):
@@ -247,7 +277,7 @@ class Engine:
                     stays = found
                     self._records.write(msgspec.structs.replace(record, session=None))
                 else:
-                    self._discard(record)
+                    self._discard(record, found.loses, "session deleted", by)
         return stays
 
     # -- the rest
@@ -265,6 +295,33 @@ class Engine:
         record = self._present(self._records.find(name, repository))
         with self._git(), self._records.lock(record.repository):
             return act(self._repository(record.repository), record)
+
+    @contextmanager
+    def _act(
+        self,
+        kind: str,
+        record: Record,
+        by: str,
+        place: Repository | None = None,
+        secrets: Iterable[str] = (),
+        **facts: Any,
+    ) -> Iterator[None]:
+        """Record what the block does, with the commit that the branch has then."""
+        if place is not None:
+            facts["commit"] = place.tip(f"refs/heads/{record.branch}") or None
+        told = {
+            "session": record.session,
+            "worktree": record.name,
+            "branch": record.branch,
+            "repository": record.repository,
+            "folder": record.folder,
+            "by": by,
+        }
+        try:
+            with self._acting(kind, {**told, **facts}, secrets):
+                yield
+        except NotRecorded as error:
+            raise WorktreeError(str(error), "not_recorded") from error
 
     def _repository(self, root: str) -> Repository:
         if self._program is None:

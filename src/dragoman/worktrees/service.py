@@ -8,29 +8,32 @@ from pathlib import Path
 
 from dragoman.config.root import find_root
 from dragoman.config.sections.worktrees import WorktreesConfig
+from dragoman.gateway.ports.acts import Acting, unrecorded
 from dragoman.gateway.ports.worktrees import Cleaned, Made, Merged, RecordedTree, Worktree, WorktreeWish
 from dragoman.worktrees.engine import Engine
 
 
 class WorktreeService:
-    def __init__(self, folder: Path, settings_for: Callable[[Path], WorktreesConfig]) -> None:
+    def __init__(
+        self, folder: Path, settings_for: Callable[[Path], WorktreesConfig], acting: Acting = unrecorded
+    ) -> None:
         """`settings_for` reads the settings that hold in a repository; what it does not trust is left out."""
         self._folder = folder
-        self._engine = Engine(folder)
+        self._engine = Engine(folder, acting)
         self._settings_for = settings_for
 
     def wanted(self, cwd: str) -> bool:
         root = find_root(Path(cwd))
         return (root / ".git").exists() and self._settings_for(root).enabled
 
-    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool) -> Made:
-        return await asyncio.to_thread(self._create, session_id, cwd, wish, boxed)
+    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool, by: str) -> Made:
+        return await asyncio.to_thread(self._create, session_id, cwd, wish, boxed, by)
 
-    def _create(self, session_id: str, cwd: str, wish: WorktreeWish, boxed: bool) -> Made:
+    def _create(self, session_id: str, cwd: str, wish: WorktreeWish, boxed: bool, by: str) -> Made:
         real = str(Path(cwd).resolve())
         root = str(find_root(Path(real)))
         settings = self._settings_for(Path(root))
-        return self._engine.create(session_id, root, real, wish, settings, boxed=boxed)
+        return self._engine.create(session_id, root, real, wish, settings, boxed=boxed, by=by)
 
     async def fork(
         self,
@@ -41,30 +44,33 @@ class WorktreeService:
         recorded: RecordedTree | None = None,
         *,
         boxed: bool,
+        by: str,
     ) -> Made | None:
         return await asyncio.to_thread(
-            self._engine.fork, session_id, original, cwd, wish, recorded, boxed=boxed
+            self._engine.fork, session_id, original, cwd, wish, recorded, boxed=boxed, by=by
         )
 
     async def all(self, repository: str | None = None) -> list[Worktree]:
         return await asyncio.to_thread(self._engine.all, repository)
 
-    async def merge(self, name: str, repository: str | None, message: str | None, into: str | None) -> Merged:
-        return await asyncio.to_thread(self._engine.merge, name, repository, message, into)
+    async def merge(
+        self, name: str, repository: str | None, message: str | None, into: str | None, by: str
+    ) -> Merged:
+        return await asyncio.to_thread(self._engine.merge, name, repository, message, into, by)
 
-    async def rebase(self, name: str, repository: str | None) -> Merged:
-        return await asyncio.to_thread(self._engine.rebase, name, repository)
+    async def rebase(self, name: str, repository: str | None, by: str) -> Merged:
+        return await asyncio.to_thread(self._engine.rebase, name, repository, by)
 
     async def keep(self, name: str, repository: str | None) -> Worktree:
         return await asyncio.to_thread(self._engine.keep, name, repository)
 
-    async def discard(self, name: str, repository: str | None, *, force: bool = False) -> Worktree:
-        return await asyncio.to_thread(self._engine.discard, name, repository, force=force)
+    async def discard(self, name: str, repository: str | None, by: str, *, force: bool = False) -> Worktree:
+        return await asyncio.to_thread(self._engine.discard, name, repository, by, force=force)
 
-    async def clean(self, live: list[str]) -> Cleaned:
-        return await asyncio.to_thread(self._engine.clean, live)
+    async def clean(self, live: list[str], by: str) -> Cleaned:
+        return await asyncio.to_thread(self._engine.clean, live, by)
 
-    async def session_deleted(self, session_id: str, *, discard: bool = False) -> Worktree | None:
+    async def session_deleted(self, session_id: str, by: str, *, discard: bool = False) -> Worktree | None:
         if not self._folder.is_dir():
             return None
-        return await asyncio.to_thread(self._engine.session_deleted, session_id, discard=discard)
+        return await asyncio.to_thread(self._engine.session_deleted, session_id, by, discard=discard)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 from dragoman.checkpoints.engine import Engine
 from dragoman.config.sections.checkpoints import CheckpointsConfig
-from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, Kind, Mark, Restored, Wish
+from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, Kind, Mark, Restored, Restoring, Wish
 
 SESSION = "dgm_" + "a" * 24
 OTHER = "dgm_" + "b" * 24
@@ -42,9 +43,14 @@ class Project:
     def paths(self, turn: int | None = None, session: str = SESSION) -> dict[str, str]:
         return {change.path: change.status for change in self.changes(turn, session).files}
 
-    def restore(self, session: str = SESSION, **wish: object) -> Restored:
+    def restore(
+        self,
+        session: str = SESSION,
+        act: Restoring = lambda before, files: nullcontext(),
+        **wish: object,
+    ) -> Restored:
         made = Wish(**wish)  # type: ignore[arg-type]
-        return self.engine.restore(session, str(self.folder), made, lambda restored: None)
+        return self.engine.restore(session, str(self.folder), made, lambda restored: None, act)
 
     def git(self, *words: str) -> bytes:
         """Plain git in the project."""

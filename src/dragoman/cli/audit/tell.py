@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from dragoman.cli.settings import load_settings
 from dragoman.config.audit_model import AuditConfig
 from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
+from dragoman.gateway.ports.acts import Acting, NotRecorded, failed, unrecorded
 
 if TYPE_CHECKING:
     from dragoman.audit.log import AuditLog
@@ -30,6 +31,34 @@ def tell(kind: str, **facts: Any) -> None:
                 log.record(kind, {"by": BY, **facts})
             except AuditError as error:
                 _complain(error)
+
+
+@contextmanager
+def command_audit() -> Iterator[Acting]:
+    """Records acts of a command before they are done; one that cannot be recorded is refused, or told (`on_failure`)."""
+    from dragoman.audit.errors import AuditError
+
+    with _audit() as log:
+        if log is None:
+            yield unrecorded
+            return
+
+        @contextmanager
+        def act(kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> Iterator[None]:
+            try:
+                log.record(kind, {"by": BY, **facts}, secrets)
+            except AuditError as error:
+                if log.blocks:
+                    raise NotRecorded(f"Not done, since it could not be recorded. {error}") from error
+                _complain(error)
+            try:
+                yield
+            except BaseException as error:
+                with suppress(AuditError):
+                    log.record("act_failed", failed(kind, {"by": BY, **facts}, error), secrets)
+                raise
+
+        yield act
 
 
 @contextmanager

@@ -307,7 +307,6 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool, discard: bool) -
     if not yes:
         _confirm(ctx, views)
     for view in views:
-        tell("session_deleted", session=view.record.id, agent=view.record.agent)
         stays = remove(paths, view, limit, discard=discard)
         click.echo(f"deleted {view.record.id}")
         if "error" in stays:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from dragoman.cli.audit.tell import command_audit, tell
 from dragoman.cli.conversation import Conversation
 from dragoman.cli.sessions.state import View
 from dragoman.config.paths import Paths
@@ -34,6 +35,7 @@ async def _delete(paths: Paths, view: View, max_bytes: int, discard: bool) -> Js
     if view.address is not None:
         return await _delete_at(view.address, view.record.id, max_bytes, discard)
     store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
+    await asyncio.to_thread(tell, "session_deleted", session=view.record.id, agent=view.record.agent)
     try:
         await store.delete(view.record.id)
         await asyncio.to_thread(_delete_checkpoints, paths, view.record.id)
@@ -61,8 +63,11 @@ def _delete_worktree(paths: Paths, session_id: str, discard: bool) -> JsonObject
     from dragoman.worktrees.engine import Engine
 
     folder = paths.state_dir / "worktrees"
+    if not folder.is_dir():
+        return {}
     try:
-        stays = Engine(folder).session_deleted(session_id, discard=discard) if folder.is_dir() else None
+        with command_audit() as acting:
+            stays = Engine(folder, acting).session_deleted(session_id, discard=discard)
     except WorktreeError as error:
         return {"error": str(error)}
     if stays is None:

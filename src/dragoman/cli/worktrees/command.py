@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,8 +94,9 @@ def merge(name: str, message: str | None, into: str | None, repository: str | No
 
     Hooks, filters and merge drivers of the repository do not run. A conflict changes nothing.
     """
-    _, engine = _open()
-    _tell(engine.merge(name, _root(repository), message, into), as_json, "merged into")
+    with _recording() as engine:
+        done = engine.merge(name, _root(repository), message, into)
+    _tell(done, as_json, "merged into")
 
 
 @worktrees.command()
@@ -102,8 +105,9 @@ def merge(name: str, message: str | None, into: str | None, repository: str | No
 @AS_JSON
 def rebase(name: str, repository: str | None, as_json: bool) -> None:
     """Move a worktree's commits onto the branch that it began on. A conflict changes nothing."""
-    _, engine = _open()
-    _tell(engine.rebase(name, _root(repository)), as_json, "rebased onto")
+    with _recording() as engine:
+        done = engine.rebase(name, _root(repository))
+    _tell(done, as_json, "rebased onto")
 
 
 @worktrees.command()
@@ -134,7 +138,8 @@ def discard(ctx: click.Context, name: str, yes: bool, repository: str | None, as
         if sys.stdin is None or not sys.stdin.isatty():
             raise WorktreeError(f"{name} has {found.loses}: --yes discards it all the same", "would_lose")
         click.confirm(f"{name} has {found.loses}. Discard it for good?", abort=True, err=True)
-    found = engine.discard(name, root, force=True)
+    with _recording() as recorded:
+        found = recorded.discard(name, root, force=True)
     _show(found, as_json, f"discarded {found.name} and the branch {found.branch}")
 
 
@@ -144,8 +149,9 @@ def clean(as_json: bool) -> None:
     """Remove worktrees that hold nothing of their own, without a running session, and what crashes left."""
     import msgspec
 
-    paths, engine = _open()
-    done = engine.clean(_live(paths))
+    paths, _ = _open()
+    with _recording() as engine:
+        done = engine.clean(_live(paths))
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False))
         return
@@ -162,6 +168,17 @@ def _open() -> tuple[Paths, Engine]:
 
     paths, _ = load_settings(quiet=True)
     return paths, Engine(paths.state_dir / "worktrees")
+
+
+@contextmanager
+def _recording() -> Iterator[Engine]:
+    """An engine whose acts are in the audit."""
+    from dragoman.cli.audit.tell import command_audit
+    from dragoman.worktrees.engine import Engine
+
+    paths, _ = load_settings(quiet=True)
+    with command_audit() as acting:
+        yield Engine(paths.state_dir / "worktrees", acting)
 
 
 def _root(given: str | None) -> str | None:

@@ -11,10 +11,12 @@ from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.config.root import WORKSPACE_FILE
 from dragoman.config.sections.worktrees import WorktreesConfig
+from dragoman.gateway.ports.acts import from_threads
+from dragoman.gateway.ports.audit import Audit
 from dragoman.gateway.ports.worktrees import WorktreeError, Worktrees
 
 
-def open_worktrees(config: Config, paths: Paths) -> Worktrees:
+def open_worktrees(config: Config, paths: Paths, audit: Audit) -> Worktrees:
     from dragoman.worktrees.service import WorktreeService
 
     def settings_for(root: Path) -> WorktreesConfig:
@@ -26,4 +28,4 @@ def open_worktrees(config: Config, paths: Paths) -> Worktrees:
         except ConfigError as error:
             raise WorktreeError(f"The settings of {root} cannot be used: {error}", "bad_settings") from error
 
-    return WorktreeService(paths.state_dir / "worktrees", settings_for)
+    return WorktreeService(paths.state_dir / "worktrees", settings_for, from_threads(audit))

@@ -136,7 +136,7 @@ async def _begin_fork(client: ClientConnection, request: Request, session_id: st
             raise
         session.attach(client)
         shown = session.result_for(client, result)
-        auditing.session_began(session, client.terms.identity.name, original.id)
+        auditing.session_began(session, client.terms.identity.name, original.id, params.get("mcpServers"))
         request.reply(result_line(session.id, shown, {"forkedFrom": original.id, **place.told()}))
         restart_agent.tell_loss(session)
     for text in place.notices:
@@ -173,9 +173,9 @@ async def _create(client: ClientConnection, request: Request, agent: AgentConnec
         facts: JsonObject = {} if original is None else {"forkedFrom": original.id}
         if "worktree" in session.entry.extra:
             facts["worktree"] = session.entry.extra["worktree"]
-        auditing.session_began(
-            session, client.terms.identity.name, original.id if original is not None else None
-        )
+        former = original.id if original is not None else None
+        servers = decode_object(request.params).get("mcpServers")
+        auditing.session_began(session, client.terms.identity.name, former, servers)
         request.reply(result_line(session.id, result, facts))
     finally:
         agent.session_created(session if created else None)
@@ -223,10 +223,10 @@ async def delete(client: ClientConnection, request: Request) -> None:
     session = gateway.sessions.get(session_id)
     if known.live and session is None:
         raise internal("The session is live in another process. Close it there first", "session_held")
+    by = client.terms.identity.name
+    gateway.audit.record("session_deleted", {"session": session_id, "agent": known.agent, "by": by})
     if known.agent_session_id:
         await _delete_at_agent(client, known.agent, known.agent_session_id, session)
-    facts = {"session": session_id, "agent": known.agent, "by": client.terms.identity.name}
-    gateway.audit.record("session_deleted", facts)
     try:
         await _end_and_delete(gateway, session_id)
     except SessionHeld as error:
@@ -236,7 +236,7 @@ async def delete(client: ClientConnection, request: Request) -> None:
     await _forget_answers(gateway, session_id)
     gateway.deleted(session_id)
     discard = own_meta(decode_object(request.params)).get("discard") is True
-    stays = await worktrees.release(gateway, session_id, discard=discard)
+    stays = await worktrees.release(gateway, session_id, by, discard=discard)
     told: JsonObject = {} if stays is None else {"_meta": {"dragoman": {"worktree": stays}}}
     request.reply(encode(told))
 

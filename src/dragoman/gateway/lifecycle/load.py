@@ -36,6 +36,7 @@ from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ownership.owner_connection import DELAYS, OwnerGone
 from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.updates import update_line
+from dragoman.gateway.session import auditing
 from dragoman.gateway.session.binding import ClosedMeanwhile
 from dragoman.gateway.session.entry import repository_in
 from dragoman.gateway.session.session import Session, result_line
@@ -268,7 +269,8 @@ async def _find(client: ClientConnection, request: Request) -> tuple[Session, Js
     session = await _reach(client, session_id, params)
     while client.gateway.sessions.get(session_id) is not session:  # unloaded since
         session = await _reach(client, session_id, params)
-    facts = {"session": session_id, "agent": session.agent_name, "by": client.terms.identity.name}
+    brought = auditing.named_servers(params.get("mcpServers")) if client.may_control else {}
+    facts = {"session": session_id, "agent": session.agent_name, "by": client.terms.identity.name, **brought}
     client.gateway.audit.record("session_loaded", facts)
     if not client.may_control:
         return session, params

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.ports.acts import from_threads
 from dragoman.gateway.ports.checkpoints import CheckpointError, Restored, SharedChanges, Wish
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.session import Session
@@ -68,8 +70,14 @@ def restore_files(session: Session, wish: Wish, by: str) -> asyncio.Task[Restore
             "A turn is running: wait until it ends, or cancel it, then restore files", "prompt_in_flight"
         )
     session.services.checkpoints.catch_up()
+    acting = from_threads(session.gateway.audit)
+
+    def act(before: str, files: list[str]) -> AbstractContextManager[None]:
+        told = {"session": session.id, "agent": session.agent_name, **_facts(wish, before, files, by)}
+        return acting("files_restored", told)
+
     try:
-        restoring = session.gateway.checkpoints.restore(session.id, session.workspace, wish)
+        restoring = session.gateway.checkpoints.restore(session.id, session.workspace, wish, act)
     except CheckpointError as error:
         raise as_rpc_error(error) from error
     return session.gateway.spawn(_finish(session, wish, by, restoring))
@@ -81,20 +89,21 @@ async def _finish(session: Session, wish: Wish, by: str, restoring: Awaitable[Re
         restored = await restoring
     except CheckpointError as error:
         raise as_rpc_error(error) from error
-    facts: JsonObject = {
-        "wish": {name: value for name, value in msgspec.to_builtins(wish).items() if value},
-        "before": restored.before,
-        "after": restored.after,
-        "files": restored.files[:LISTED],
-        "count": len(restored.files),
-        "by": by,
-    }
-    session.record("files_restored", **facts)
+    facts = _facts(wish, restored.before, restored.files, by)
+    session.record("files_restored", **facts, after=restored.after)
     count = len(restored.files)
     session.notice(f"{count} file{'s were' if count != 1 else ' was'} restored by {by}.", "info")
-    told = {"session": session.id, "agent": session.agent_name, **facts}
-    session.gateway.audit.record("files_restored", told)
     return restored
+
+
+def _facts(wish: Wish, before: str, files: list[str], by: str) -> JsonObject:
+    return {
+        "wish": {name: value for name, value in msgspec.to_builtins(wish).items() if value},
+        "before": before,
+        "files": files[:LISTED],
+        "count": len(files),
+        "by": by,
+    }
 
 
 def as_rpc_error(error: CheckpointError) -> RpcError:

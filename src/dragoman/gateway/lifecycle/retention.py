@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 FIRST_LOOK = 5.0
 """Seconds after the start, so that an editor does not wait for the removal."""
 INTERVAL = 600.0
+RETAIN_DAYS = "sessions.retain_days"
 
 
 async def run_retention(gateway: Registry, store: Store) -> None:
@@ -78,16 +79,16 @@ async def _forget(gateway: Registry, store: Store) -> None:
     if settings.retain_days:
         since = datetime.now(UTC) - timedelta(days=settings.retain_days)
         expired = await expire(store, timestamp(int(since.timestamp() * 1000)), partial(_record, gateway))
-        _tell("sessions.retain_days", expired)
+        _tell(RETAIN_DAYS, expired)
         for each in expired:
             gateway.deleted(each.session_id)
-            await worktrees.release(gateway, each.session_id)
+            await worktrees.release(gateway, each.session_id, RETAIN_DAYS)
     if settings.retain_bytes:
         _tell("sessions.retain_bytes", await prune(store, settings.retain_bytes))
 
 
 def _record(gateway: Registry, session: SessionRecord) -> None:
-    facts = {"session": session.id, "agent": session.agent, "by": "sessions.retain_days"}
+    facts = {"session": session.id, "agent": session.agent, "by": RETAIN_DAYS}
     gateway.audit.record("session_deleted", facts)
 
 

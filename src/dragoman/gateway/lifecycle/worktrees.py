@@ -51,18 +51,20 @@ async def placed(
     client: ClientConnection, session_id: str, agent: str, cwd: str, params: JsonObject, sandbox: str | None
 ) -> AsyncIterator[Place]:
     """The place of a new session; its worktree is removed again if there is no session at the end."""
-    gateway = client.gateway
+    gateway, by = client.gateway, client.terms.identity.name
     try:
         wish = _wish(client, cwd, params)
         if wish is None or gateway.worktrees is None:
             yield Place(cwd, sandbox)
             return
         box = _box(client, agent, cwd, sandbox)
-        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=box is not None and box.apart)
+        boxed = box is not None and box.apart
+        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=boxed, by=by)
     except WorktreeError as error:
         raise as_rpc_error(error) from error
     # Rules on workspaces are about the repository: the sandbox that they prescribe holds in the worktree too.
-    async with _held(gateway, session_id, made, box.name if box is not None else sandbox) as place:
+    name = box.name if box is not None else sandbox
+    async with _held(gateway, session_id, made, name, by) as place:
         yield place
 
 
@@ -81,19 +83,21 @@ async def forked(
     Its files are those of the original's worktree now, or the recorded ones.
     """
     gateway, sandbox, home = client.gateway, original.entry.sandbox, original.cwd
-    made = None
+    made, by = None, client.terms.identity.name
     if _same_project(original, cwd) and gateway.worktrees is not None:
         wish = _wish(client, cwd, params) or WorktreeWish()
         box = _box(client, agent, home, sandbox)
         boxed = box is not None and box.apart
         try:
-            made = await gateway.worktrees.fork(session_id, original.id, home, wish, recorded, boxed=boxed)
+            made = await gateway.worktrees.fork(
+                session_id, original.id, home, wish, recorded, boxed=boxed, by=by
+            )
         except WorktreeError as error:
             raise as_rpc_error(error) from error
     if made is None:
         yield Place(cwd, sandbox)
         return
-    async with _held(gateway, session_id, made, sandbox) as place:
+    async with _held(gateway, session_id, made, sandbox, by) as place:
         yield place
 
 
@@ -120,7 +124,9 @@ def _box(client: ClientConnection, agent: str, cwd: str, sandbox: str | None) ->
 
 
 @asynccontextmanager
-async def _held(gateway: Registry, session_id: str, made: Made, sandbox: str | None) -> AsyncIterator[Place]:
+async def _held(
+    gateway: Registry, session_id: str, made: Made, sandbox: str | None, by: str
+) -> AsyncIterator[Place]:
     facts: JsonObject = {
         "name": made.name,
         "branch": made.branch,
@@ -131,7 +137,7 @@ async def _held(gateway: Registry, session_id: str, made: Made, sandbox: str | N
         yield Place(made.cwd, sandbox, made.repository, facts, tuple(made.notices))
     finally:
         if session_id not in gateway.sessions:
-            await release(gateway, session_id, discard=True)
+            await release(gateway, session_id, by, discard=True)
 
 
 def _wish(client: ClientConnection, cwd: str, params: JsonObject) -> WorktreeWish | None:
@@ -150,12 +156,12 @@ def _wish(client: ClientConnection, cwd: str, params: JsonObject) -> WorktreeWis
         ) from error
 
 
-async def release(gateway: Registry, session_id: str, *, discard: bool = False) -> JsonObject | None:
+async def release(gateway: Registry, session_id: str, by: str, *, discard: bool = False) -> JsonObject | None:
     """Remove the worktree of a session that is gone; returns it if it stays."""
     if gateway.worktrees is None:
         return None
     try:
-        stays = await gateway.worktrees.session_deleted(session_id, discard=discard)
+        stays = await gateway.worktrees.session_deleted(session_id, by, discard=discard)
     except WorktreeError as error:
         log.warning("the worktree of a deleted session stays: %s", error, extra={"session": session_id})
         return {"error": str(error)}

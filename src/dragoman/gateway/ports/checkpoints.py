@@ -5,7 +5,8 @@ Paths are shown with invalid UTF-8 as `\\xNN`, so that every path has a name in 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -140,6 +141,10 @@ class Restored(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Files with changes that are not the session's alone, which were left as they are."""
 
 
+Restoring = Callable[[str, list[str]], AbstractContextManager[None]]
+"""Entered, in a thread, before files are changed: the checkpoint before it, and the files. May raise `NotRecorded`."""
+
+
 class Checkpoints(Protocol):
     def records(self, folder: str) -> bool:
         """Whether a project is recorded, as far as known without looking at it."""
@@ -162,8 +167,8 @@ class Checkpoints(Protocol):
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         """The same as a patch that `git apply` takes."""
 
-    def restore(self, session_id: str, folder: str, wish: Wish) -> Awaitable[Restored]:
-        """Restore files; raises `CheckpointError` and changes nothing if it cannot restore all.
+    def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
+        """Restore files under `act`; raises `CheckpointError` and changes nothing if it cannot restore all.
 
         From this call on `restoring` is true, and another call raises at once.
         """
@@ -198,7 +203,7 @@ class NoCheckpoints:
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         raise CheckpointError(self._reason, "checkpoints_off")
 
-    def restore(self, session_id: str, folder: str, wish: Wish) -> Awaitable[Restored]:
+    def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
         raise CheckpointError(self._reason, "checkpoints_off")
 
     async def delete(self, session_id: str) -> None: ...

@@ -102,10 +102,12 @@ class Made(Struct, frozen=True):
 
 
 class Worktrees(Protocol):
+    """`by` is the identity that asks for something; the audit names it."""
+
     def wanted(self, cwd: str) -> bool:
         """Whether the settings give sessions in this folder a worktree."""
 
-    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool) -> Made:
+    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool, by: str) -> Made:
         """Make a worktree for a session that is being created; raises `WorktreeError`."""
 
     async def fork(
@@ -117,6 +119,7 @@ class Worktrees(Protocol):
         recorded: RecordedTree | None = None,
         *,
         boxed: bool,
+        by: str,
     ) -> Made | None:
         """Make a worktree for a fork, with the files that the original session's worktree has now, or those recorded.
 
@@ -125,19 +128,21 @@ class Worktrees(Protocol):
 
     async def all(self, repository: str | None = None) -> list[Worktree]: ...
 
-    async def merge(self, name: str, repository: str | None, message: str | None, into: str | None) -> Merged:
+    async def merge(
+        self, name: str, repository: str | None, message: str | None, into: str | None, by: str
+    ) -> Merged:
         """Merge its branch into the one that is checked out in the repository; raises `WorktreeError`."""
 
-    async def rebase(self, name: str, repository: str | None) -> Merged: ...
+    async def rebase(self, name: str, repository: str | None, by: str) -> Merged: ...
 
     async def keep(self, name: str, repository: str | None) -> Worktree:
         """Leave it where it is, whatever happens to its session."""
 
-    async def discard(self, name: str, repository: str | None, *, force: bool = False) -> Worktree:
+    async def discard(self, name: str, repository: str | None, by: str, *, force: bool = False) -> Worktree:
         """Remove folder and branch; without `force` raises if something would be lost."""
 
-    async def clean(self, live: list[str]) -> Cleaned:
+    async def clean(self, live: list[str], by: str) -> Cleaned:
         """Remove all without a session in `live` that hold nothing of their own, and remains of crashes."""
 
-    async def session_deleted(self, session_id: str, *, discard: bool = False) -> Worktree | None:
+    async def session_deleted(self, session_id: str, by: str, *, discard: bool = False) -> Worktree | None:
         """Remove the worktree of a deleted session; if it would lose something it stays and is returned."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object
 from dragoman.gateway.ports.audit import Audit
-from dragoman.gateway.rewriting.assigned_values import mask_assigned
+from dragoman.masking import mask_assigned
 from dragoman.rpc.request import Request
 from dragoman.wire import limits
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters that are looked at of a title; fewer are recorded."""
+MOST_SERVERS = 50
+"""MCP servers of one session that are named."""
 
 
 class HasAudit(Protocol):
@@ -200,11 +203,22 @@ def _mode(session: Audited, former: object, mode: object, by: str) -> None:
         _record(session, "mode_changed", {"mode": _word(mode), "former": _word(former), "by": by})
 
 
-def session_began(session: Audited, by: str, forked_from: str | None) -> None:
-    facts: dict[str, Any] = {"cwd": session.cwd, "by": by}
+def session_began(session: Audited, by: str, forked_from: str | None, servers: object) -> None:
+    """`servers` are the MCP servers that the client brings."""
+    facts: dict[str, Any] = {"cwd": session.cwd, "by": by, **named_servers(servers)}
     if forked_from is not None:
         facts["forkedFrom"] = forked_from
     _record(session, "session_begun", facts)
+
+
+def named_servers(servers: object) -> JsonObject:
+    """MCP servers of a client, checked before, by name with program or host: arguments and variables have secrets."""
+    named = []
+    for server in servers if isinstance(servers, list) else []:
+        told = as_object(server)
+        place = told.get("command") or urlsplit(str(told.get("url") or "")).hostname
+        named.append({"name": _word(told.get("name")), "at": _word(place)})
+    return {"mcpServers": named[:MOST_SERVERS]} if named else {}
 
 
 def _tool(session: Audited, kind: str, tool: JsonObject, facts: dict[str, Any]) -> None:

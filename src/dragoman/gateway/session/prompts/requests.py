@@ -16,6 +16,7 @@ from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
+    from dragoman.gateway.session.prompts.queue import QueuedPrompt
     from dragoman.gateway.session.session import Session
 
 QUEUE = "_dragoman/queue"
@@ -31,13 +32,31 @@ def answer(session: Session, client: Client, request: Request) -> None:
         request.reply(encode({"queue": listed(session, client)}))
     else:
         id = decode_object(request.params).get("id")
+        by = prompter_of(client, meta_in(request.members))
+        queued = session.prompts.find(id)
         if request.method == EDIT:
             read_prompt(request.members, session.gateway.config.limits.max_prompt_bytes)
-            by = prompter_of(client, meta_in(request.members))
+            _tell_of_another("prompt_edited", session, queued, by)
             session.prompts.edit(id, request.members["prompt"], by)
         else:
+            _tell_of_another("prompt_withdrawn", session, queued, by)
             session.prompts.withdraw(id)
         request.reply(message.EMPTY)
+
+
+def _tell_of_another(kind: str, session: Session, queued: QueuedPrompt, by: str) -> None:
+    """Record that a prompt is changed or taken out by another identity than its own."""
+    if by != queued.by:
+        session.gateway.audit.record(
+            kind,
+            {
+                "session": session.id,
+                "agent": session.agent_name,
+                "prompt": queued.id,
+                "author": queued.by,
+                "by": by,
+            },
+        )
 
 
 def listed(session: Session, client: Client) -> list[dict[str, object]]:

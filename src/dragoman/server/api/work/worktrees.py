@@ -79,13 +79,13 @@ class WorktreesApi:
         if store is not None:
             records = [await store.get(one.session) for one in await self._worktrees.all() if one.session]
             live += await store.holders([record for record in records if record is not None])
-        return Response.json(await self._worktrees.clean(live))
+        return Response.json(await self._worktrees.clean(live, request.identity.name))
 
     async def merge(self, request: Request, values: Values) -> Response:
         wish = await read(request, MergeWish)
         try:
             done = await self._worktrees.merge(
-                values["name"], request.query("repository"), wish.message, wish.into
+                values["name"], request.query("repository"), wish.message, wish.into, request.identity.name
             )
         except WorktreeError as error:
             raise as_rpc_error(error) from error
@@ -93,7 +93,9 @@ class WorktreesApi:
 
     async def rebase(self, request: Request, values: Values) -> Response:
         try:
-            done = await self._worktrees.rebase(values["name"], request.query("repository"))
+            done = await self._worktrees.rebase(
+                values["name"], request.query("repository"), request.identity.name
+            )
         except WorktreeError as error:
             raise as_rpc_error(error) from error
         return Response.json(done)
@@ -105,9 +107,9 @@ class WorktreesApi:
             raise as_rpc_error(error) from error
 
     async def discard(self, request: Request, values: Values) -> Response:
-        force = request.query("force") == "true"
+        force, by = request.query("force") == "true", request.identity.name
         try:
-            done = await self._worktrees.discard(values["name"], request.query("repository"), force=force)
+            done = await self._worktrees.discard(values["name"], request.query("repository"), by, force=force)
         except WorktreeError as error:
             raise as_rpc_error(error) from error
         return Response.json(done)
