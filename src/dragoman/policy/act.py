@@ -18,6 +18,8 @@ class Below:
     """Also files and folders whose names begin with a dot."""
     links: bool = False
     """Follows links that it finds there."""
+    names: tuple[str, ...] = ()
+    """Only files with such names, and what is in folders with them: `find -name '*.pyc' -delete`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,10 @@ class PathFact:
     """False if it stands as it is written, with an expansion in it: it may be any file, as one without a slash first."""
     below: Below | None = field(default=None, compare=False)
     """Of a folder, as of those among `names`: how what is in it is touched too; None if it is not."""
+    fills: bool = False
+    """Of a folder: files are written below it whose names the line does not tell."""
+    like: tuple[str, ...] = ()
+    """With `fills`: the folders whose copies they are; empty if that is not known."""
 
     def facts(self) -> dict[str, Any]:
         return {"path": self.path, "access": self.access, "outside": self.outside}

@@ -22,7 +22,7 @@ from dragoman.config.model import Decision, PolicyConfig
 from dragoman.policy.act import Act
 from dragoman.policy.high_water import HighWater
 from dragoman.policy.index import RuleIndex
-from dragoman.policy.protected import denied_place
+from dragoman.policy.protected import denied_place, doubtful_place
 from dragoman.policy.rules import Part, Rule, make_rules, parts_of
 
 DEFAULT = "default"
@@ -138,9 +138,9 @@ class Policy:
     def decide(self, act: Act, remembered: Sequence[Rule] = ()) -> Verdict:
         """What holds for an act, by whom and why."""
         now = self.now()
-        if (place := denied_place(act, self.protected)) is not None:
-            does = "write to" if place.access == "write" else "read"
-            why = f"no agent may {does} {place.path}"
+        if (denied := denied_place(act, self.protected)) is not None:
+            does = "write to" if denied[0].access == "write" else "read"
+            why = f"no agent may {does} {denied[1]}"
             return Verdict("deny", "built in", why, act, "This place is protected.", level=1)
         parts = parts_of(act)
         seen = _seen(act, parts)
@@ -183,6 +183,9 @@ class Policy:
         if hidden is not None and verdict.decision == "allow":
             why = f"what is not understood may be one for {_named(hidden)}"
             return Verdict("ask", hidden.name, why, act, level=1)
+        if verdict.decision == "allow" and (place := doubtful_place(act, self.protected)) is not None:
+            why = f"which files it writes is not known, and no agent may write to {place}"
+            return Verdict("ask", "built in", why, act, level=1)
         if act.question and verdict.decision == "allow":
             return Verdict("ask", DEFAULT, "it is a question to a person, and no permission", act)
         return verdict

@@ -6,31 +6,66 @@ The audit, with the key that signs it, may not be read either.
 from __future__ import annotations
 
 import fnmatch
-import os
 import re
 from collections.abc import Sequence
 
 from dragoman.policy.act import Act, Command, PathFact
+from dragoman.policy.nested import SETTINGS, Seen, find_place
 
-_MOVES_TREES = frozenset({"rm", "mv", "rmdir", "chmod", "chown", "find", "ln", "shred"})
-_TAKES_AWAY = frozenset({"rm", "mv", "shred"})
-"""Of these, programs after which the files of a folder are gone from it."""
-_SETTINGS = ("config", "config.worktree", "hooks", "commondir", "gitdir")
-"""Names inside `.git` that choose what git runs, also those of submodules and worktrees."""
+_MOVES_TREES = frozenset({"rm", "mv", "rmdir", "chmod", "chown", "chgrp", "find", "ln", "shred"})
+_CHANGES = frozenset(
+    {"rm", "mv", "shred", "chmod", "chown", "chgrp", "find", "gzip", "gunzip", "bzip2", "xz", "zstd", "sed"}
+)
+"""Programs that take away or change every file of a folder that they go into."""
 _NO_WIDTH = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _PATTERN = re.compile(r"[*?\[]")
 
 
-def denied_place(act: Act, folders: Sequence[str]) -> PathFact | None:
-    """The first protected path that the act would touch. `folders` are real paths of our own folders."""
+def denied_place(act: Act, folders: Sequence[str]) -> tuple[PathFact, str] | None:
+    """The first fact that would touch a protected path, and that path. `folders` are real paths of our own folders."""
     worktree = act.workspace if act.project else None
     for command in act.commands:
         for path in command.paths:
-            if _is_denied(path, folders, worktree) or (
-                path.access == "write" and _is_above(command, path, folders)
-            ):
-                return path
-    return next((path for path in act.paths if _is_denied(path, folders, worktree)), None)
+            if _is_denied(path, folders, worktree):
+                return path, path.path
+            if path.access == "write" and (place := _place_inside(command, path, folders)):
+                return path, place
+    lone = next((path for path in act.paths if _is_denied(path, folders, worktree)), None)
+    return (lone, lone.path) if lone is not None else None
+
+
+def doubtful_place(act: Act, folders: Sequence[str]) -> str | None:
+    """A protected path that may be written to, because names of files are not known or very many."""
+    for command in act.commands:
+        for path in command.paths:
+            if path.access != "write":
+                continue
+            if path.fills and (place := _filled_place(path, folders)):
+                return place
+            if path.below is not None and path.below.sure:
+                found, place = _inside(path)
+                if found == "maybe" or (found == "yes" and command.names[0] not in _ONLY_READS_TREES):
+                    return place
+    return None
+
+
+_ONLY_READS_TREES = frozenset({"tar", "bsdtar", "gtar", "zip", "rsync", "cp", "scp", "ln", "install"})
+"""Programs of which other facts say what they write; the folders that they are given are copied or packed."""
+
+
+def _filled_place(path: PathFact, folders: Sequence[str]) -> str | None:
+    if not path.known:
+        return path.path
+    if path.like:
+        found = [find_place(place) for place in path.like]
+        if (sure := next((place for seen, place in found if seen == "yes"), None)) is not None:
+            return f"a copy of {sure}"
+        if all(seen == "no" for seen, _ in found):
+            return None
+    if ours := next((folder for folder in folders if _is_within(folder, path.path)), None):
+        return ours
+    seen, place = find_place(path.path)
+    return place if seen != "no" else None
 
 
 def _is_denied(path: PathFact, folders: Sequence[str], worktree: str | None = None) -> bool:
@@ -57,7 +92,7 @@ def _is_protected(path: PathFact, folders: Sequence[str], worktree: str | None =
     if any(_may_be(part, ".dragoman") for part in parts) or _is_git(parts[-1]):
         return True
     for index, part in enumerate(parts[:-1]):
-        if _is_git(part) and any(_may_be(later, name) for later in parts[index + 1 :] for name in _SETTINGS):
+        if _is_git(part) and any(_may_be(later, name) for later in parts[index + 1 :] for name in SETTINGS):
             return True
     return any(_is_within(path.path, folder) for folder in folders)
 
@@ -85,16 +120,20 @@ def _may_be(part: str, name: str) -> bool:
     return fnmatch.fnmatchcase(name, _PATTERN.sub("*", part.partition("[")[0] + ("*" if "[" in part else "")))
 
 
-def _is_above(command: Command, path: PathFact, folders: Sequence[str]) -> bool:
-    """Whether a whole tree with a protected folder in it would be removed, moved or opened to others."""
-    if command.names[0] not in _MOVES_TREES:
-        return False
-    if any(_is_within(folder, path.path) for folder in folders):
-        return True
-    if command.names[0] not in _TAKES_AWAY or path.below is None or not path.below.sure:
-        return False
-    return any(
-        os.path.lexists(f"{folder}/{name}")
-        for folder in (path.path, *path.names)
-        for name in (".git", ".dragoman")
+def _place_inside(command: Command, path: PathFact, folders: Sequence[str]) -> str | None:
+    """The protected place in a tree that would be removed, moved, changed or opened to others."""
+    if command.names[0] in _MOVES_TREES and any(_is_within(folder, path.path) for folder in folders):
+        return path.path
+    if command.names[0] not in _CHANGES or path.below is None or not path.below.sure:
+        return None
+    found, place = _inside(path)
+    return place if found == "yes" else None
+
+
+def _inside(path: PathFact) -> tuple[Seen, str]:
+    """The first protected place in the folders that a fact stands for."""
+    names = path.below.names if path.below is not None else ()
+    found = [find_place(folder, names) for folder in (path.path, *path.names)]
+    return next(
+        (each for wanted in ("yes", "maybe", "large") for each in found if each[0] == wanted), ("no", "")
     )

@@ -69,6 +69,8 @@ class Arg(Struct, frozen=True):
     """The value is a pattern that the shell replaces by names of files."""
     found: bool = False
     """Stands for each file below the folder that is its value: `{}` of `find -exec`."""
+    names: tuple[str, ...] = ()
+    """Of what is found: only files with names like these patterns; empty: any."""
 
     @property
     def only(self) -> str | None:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from dragoman.policy.act import Access, Command, Effect, PathFact
 from dragoman.policy.shell.limits import MAX_DEPTH, MAX_LOOKUPS
 from dragoman.policy.shell.places import (
@@ -31,6 +33,7 @@ from dragoman.policy.shell.programs.options import (
 )
 from dragoman.policy.shell.programs.runners import inner_commands
 from dragoman.policy.shell.programs.targets import further_targets
+from dragoman.policy.shell.programs.unpack import TARS, with_dash
 from dragoman.policy.shell.programs.wrappers import WRAPPERS, XARGS, NotSeenThrough, unwrap
 from dragoman.policy.shell.syntax.parts import Unreadable
 from dragoman.policy.shell.values import Arg, Scope, fixed, unknown
@@ -195,9 +198,12 @@ class Collector:
         for arg in words[1:]:
             if names_options(arg, scope) and arg.only is None:
                 self._reason("an argument of `find` may be an action")
-        roots = found.roots or [fixed(".")]
+        found.roots = found.roots or [fixed(".")]
         access: Access = "write" if found.deletes else "read"
-        pairs: list[tuple[Arg, Access]] = [(root, access) for root in roots]
+        pairs: list[tuple[Arg, Access]] = [
+            (replace(root, found=True, names=found.names) if found.deletes else root, access)
+            for root in found.roots
+        ]
         pairs += [(arg, "write") for arg in found.written]
         pairs += [(arg, "read") for arg in found.compared]
         effects = [Effect(option, "writes") for option in found.writes]
@@ -207,24 +213,20 @@ class Collector:
             if not inner or "{}" in inner[0].text:
                 self._reason("`find` runs something that is not named")
                 continue
-            replaced = [self._found(arg, roots, scope, in_place=in_place) for arg in inner]
+            replaced = [self._found(arg, found, scope, in_place=in_place) for arg in inner]
             self._program(call, replaced, env, scope)
         scope.wrote = scope.wrote or bool(effects)
 
-    def _found(self, arg: Arg, roots: list[Arg], scope: Scope, *, in_place: bool) -> Arg:
+    def _found(self, arg: Arg, found: files.Find, scope: Scope, *, in_place: bool) -> Arg:
         """An argument of `find -exec`, where `{}` is a path below one of the roots, or what a link there leads to."""
         if "{}" not in arg.text:
             return arg
-        values = tuple(value for root in roots for value in root.values or ())
-        known = all(root.values is not None for root in roots) and scope.folders is not None
+        values = tuple(value for root in found.roots for value in root.values or ())
+        known = all(root.values is not None for root in found.roots) and scope.folders is not None
         places = [os.path.join(folder, value) for folder in scope.folders or () for value in values]  # noqa: PTH118
-        if (
-            known
-            and not in_place
-            and arg.text == "{}"
-            and not any(self._leads_out(place) for place in places)
-        ):
-            return Arg(arg.text, values, found=True)
+        whole = known and not in_place and arg.text == "{}"
+        if whole and not any(self._leads_out(place) for place in places):
+            return Arg(arg.text, values, found=True, names=found.names)
         return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if known else ""))
 
     def _shell(self, call: Call, program: str, words: list[Arg], env: dict[str, str], scope: Scope) -> None:
@@ -283,13 +285,10 @@ class Collector:
             check_interpreter(language, program, words[1:], self._reason)
             pairs += files.paths(program, words[1:])
         else:
-            if program == "tar" and len(words) > 1 and words[1].only and not words[1].text.startswith("-"):
-                bundle = fixed("-" + words[1].text)  # `tar xzf`: the first word is options, without a dash
-                self._effects(program, PROGRAMS["tar"], [bundle], effects, scope)
-            elif program == "tar" and len(words) > 1 and words[1].only is None:
+            if program in TARS and len(words) > 1 and words[1].only is None:
                 self._reason("the first word of `tar` may be options")
             if options is not None:
-                self._effects(program, options, words[1:], effects, scope)
+                self._effects(program, options, with_dash(program, words[1:]), effects, scope)
             pairs += files.paths(program, words[1:], effects)
         if any(one.does == "runs" for one in effects):
             option = next(one.option for one in effects if one.does == "runs")
@@ -386,7 +385,7 @@ class Collector:
             rest = Options(words=options.words) if dashes else options
             for value in arg.values or ():
                 if not arg.pattern and (found := effect(program, rest, value)) is not None:
-                    effects.append(found)
+                    effects.append(Effect(arg.text, found.does) if program in TARS else found)
             if options.assigns and (arg.values is None or arg.pattern):
                 self._reason(f"an argument of `{program}` may set a variable")
             elif (

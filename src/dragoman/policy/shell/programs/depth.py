@@ -9,6 +9,8 @@ from dragoman.policy.act import Access, Below, PathFact
 from dragoman.policy.shell.places import facts_in_folder, facts_of, linked_from
 from dragoman.policy.shell.programs.files import COPIES, follows_links, makes_links
 from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.programs.operands import operands
+from dragoman.policy.shell.programs.unpack import filled_folders
 from dragoman.policy.shell.values import Arg, Scope, fixed
 
 _FLAT = names(
@@ -80,18 +82,37 @@ def files_and_folders(
         pairs = [*pairs, (plain[-1], "write")]
     if makes_links(program, words[1:]):
         pairs = [*pairs, *((linked_from(plain[-1], arg, scope), "read") for arg in plain[:-1])]
-    below = below or (Below() if any(arg.found for arg, _ in pairs) else None)
     found: list[PathFact] = []
     for arg, access in pairs:
         facts = facts_of(arg, access, scope, workspace)
         # Of the folder that is copied to, only what has the name of a copy is touched.
-        found += facts if plain and arg is plain[-1] else _going_in(facts, below)
+        found += facts if plain and arg is plain[-1] else _going_in(facts, _below_of(arg, below))
+    for folder in filled_folders(program, words[1:]):
+        found += [replace(fact, fills=True) for fact in facts_of(folder, "write", scope, workspace)]
     if len(plain) > 1:
         slash = program == "rsync" and any((arg.only or "").endswith("/") for arg in plain[:-1])
         contents = slash or any(re.match(r"-[^-]*T|--no-t", arg.text) for arg in words[1:])
         copied = facts_in_folder(plain[-1], plain[:-1], scope, workspace, contents=contents, surely=surely)
         found += _going_in(copied, below)
+        found += _filled(plain, scope, workspace) if below is not None else []
     return found
+
+
+def _below_of(arg: Arg, below: Below | None) -> Below | None:
+    if not arg.found:
+        return below
+    return replace(below, sure=True, names=arg.names) if below is not None else Below(names=arg.names)
+
+
+def _filled(plain: list[Arg], scope: Scope, workspace: str) -> list[PathFact]:
+    """The target of a copy of whole folders. What ran before in the line may have put anything into them."""
+    sources: list[PathFact] = []
+    for arg in plain[:-1]:
+        sources += facts_of(arg, "read", scope, workspace)
+    places = [place for source in sources for place in (source.path, *source.names)]
+    known = not scope.wrote and all(source.known and not source.more for source in sources)
+    like = tuple(dict.fromkeys(places)) if known else ()
+    return [replace(fact, fills=True, like=like) for fact in facts_of(plain[-1], "write", scope, workspace)]
 
 
 _TARGET_OPTION = frozenset({"cp", "mv", "install", "ln"})
@@ -101,17 +122,15 @@ _COPY_TAKES = {"install": "Smgo"}
 
 def copied_and_target(program: str, words: list[Arg]) -> tuple[list[Arg], bool]:
     """What a program copies, moves or links, then the place that it goes to; whether `-t` says that it is a folder."""
-    plain: list[Arg] = []
     target: Arg | None = None
     follows = False
-    for arg in words:
+    for arg in words if program in _TARGET_OPTION else ():
         text = arg.only if arg.only is not None else arg.text
         if follows:
             target, follows = arg, False
-        elif not text.startswith("-"):
-            plain.append(arg)
-        elif program in _TARGET_OPTION and (value := _target(program, text)) is not None:
+        elif text.startswith("-") and (value := _target(program, text)) is not None:
             target, follows = (fixed(value), False) if value else (target, True)
+    plain = operands(program, words).plain
     return (plain, False) if target is None else ([*plain, target], True)
 
 

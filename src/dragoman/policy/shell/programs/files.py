@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.network import has_address, path_of
+from dragoman.policy.shell.programs.operands import operands
 from dragoman.policy.shell.values import Arg, fixed
 
 NO_FILES = names(
@@ -57,9 +58,14 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     both = access == "write" and program not in _ONLY_WRITES
     if program in COPIES and len(plain) > 1 and program not in ("ln", "mv"):
         # What is written to a link is written to the file itself; `cp -t folder file` has the folder first.
-        both = any(re.match(r"-[^-]*[lst]|--[lst]", arg.text) for arg in words)
+        both = program in ("cp", "install") and any(
+            re.match(r"-[^-]*[lst]|--[lst]", arg.text) for arg in words
+        )
         if not both:
-            found = [(arg, "read") for arg in plain[:-1]] + [(plain[-1], "write")]
+            told = operands(program, words)
+            found = [(arg, "read") for arg in (*told.plain[:-1], *told.read)]
+            found += [(arg, "write") for arg in (*told.plain[-1:], *told.written)]
+            found = [pair for pair in found if not _is_address(program, pair[0])]
     elif program in ("uniq", "xxd") and len(plain) > 1:
         found[1:] = [(arg, "write") for arg in plain[1:]]
     known = (access == "read" and program not in _SUBCOMMANDS) or program in _WRITERS
@@ -228,6 +234,8 @@ class Find:
     writes: list[str] = field(default_factory=list)
     deletes: bool = False
     reasons: list[str] = field(default_factory=list)
+    names: tuple[str, ...] = ()
+    """Patterns of the names of all files that an action is for; empty if there may be others."""
 
 
 def read_find(words: list[Arg]) -> Find:
@@ -242,7 +250,7 @@ def read_find(words: list[Arg]) -> Find:
     while at < len(words):
         word = words[at].text
         at += 1
-        if word in ("-exec", "-execdir", "-ok", "-okdir"):
+        if word in _EXECUTES:
             start = at
             while at < len(words) and not _ends_exec(words, at, start):
                 at += 1
@@ -258,7 +266,44 @@ def read_find(words: list[Arg]) -> Find:
             found.written += words[at : at + 1]
             found.writes.append(word)
             at += 1
+    found.names = _names_of_find(words)
     return found
+
+
+def _names_of_find(words: list[Arg]) -> tuple[str, ...]:
+    """What `-name` says about every file that an action of `find` is for; empty if that is not plain to see."""
+    said: list[str] = []
+    name, at, groups = "", 0, False
+    while at < len(words):
+        word, at = words[at].only, at + 1
+        if word is None:
+            return ()
+        if word in ("-name", "-iname"):
+            name = name or (words[at].only or "" if at < len(words) else "")
+            at += 1
+        elif word in _EXECUTES or word == "-delete":
+            if not name:
+                return ()
+            start = at
+            while word in _EXECUTES and at < len(words) and not _ends_exec(words, at, start):
+                at += 1
+            at += word in _EXECUTES
+        elif word in ("-o", "-or"):
+            if groups and not name:
+                return ()
+            said, name = [*said, name] if name else said, ""
+        elif word in _TESTS_WITH_VALUE:
+            at += 1
+        elif word in ("(", ")"):
+            groups = True
+        elif (word.startswith("-") and word not in _PLAIN_TESTS) or word in ("!", ","):
+            return ()
+    return () if groups and not name else tuple([*said, name] if name else said)
+
+
+_EXECUTES = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_TESTS_WITH_VALUE = names("-type -maxdepth -mindepth -path -ipath -wholename -mtime -mmin -size -user -regex")
+_PLAIN_TESTS = names("-print -print0 -prune -empty -depth -H -P -L -and -a -true")
 
 
 def _ends_exec(words: list[Arg], at: int, start: int) -> bool:

@@ -95,26 +95,35 @@ PROGRAMS: dict[str, Options] = {
     "ack": Options(runs=("--pager", "--ackrc", "--output", "--filter")),
     "fd": Options(runs=("-x", "-X", "--exec", "--exec-batch")),
     "fdfind": Options(runs=("-x", "-X", "--exec", "--exec-batch")),
-    "tar": Options(
-        runs=(
-            *(
-                "--to-command",
-                "--checkpoint-action",
-                "-I",
-                "--use-compress-program",
-                "--rsh-command",
-                "--rmt-command",
+    **dict.fromkeys(
+        ("tar", "bsdtar", "gtar"),
+        Options(
+            runs=(
+                *(
+                    "--to-command",
+                    "--checkpoint-action",
+                    "-I",
+                    "--use-compress-program",
+                    "--rsh-command",
+                    "--rmt-command",
+                ),
+                *("-F", "--info-script", "--new-volume-script"),
             ),
-            *("-F", "--info-script", "--new-volume-script"),
+            writes=("-P", "--absolute-names", "-x", "--extract", "--get"),
+            prints=False,
+            words=(
+                r"[^-/=][^/=]*:.*",
+                r"--f[a-z]*=[^/]*:.*",
+                r"-[A-Za-z]*f[^/]*:.*",
+            ),  # a machine, reached by a shell
         ),
-        writes=("-P", "--absolute-names", "-x", "--extract", "--get"),
-        prints=False,
-        words=(
-            r"[^-/=][^/=]*:.*",
-            r"--f[a-z]*=[^/]*:.*",
-            r"-[A-Za-z]*f[^/]*:.*",
-        ),  # a machine, reached by a shell
     ),
+    "cpio": Options(
+        runs=("--rsh-command",), prints=False, words=(r"[^-/=][^/=]*:.*", r"-[A-Za-z]*[FIO][^/]*:.*")
+    ),
+    "ar": Options(runs=("--plugin",), prints=False),
+    "jar": Options(runs=("-J",), prints=False),
+    "patch": Options(runs=("-e", "--ed", "-g", "--get"), prints=False, takes="pdioFBDrVYz"),
     "zip": Options(runs=("-T", "-TT", "--test", "--unzip-command"), prints=False),
     "split": Options(runs=("--filter",), prints=False),
     "rsync": Options(runs=("-e", "--rsh", "--rsync-path", "--daemon", "--config"), prints=False),
