@@ -4,46 +4,65 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from dragoman.cli.agents import capabilities
+from dragoman.cli.agents.command import capabilities
+from support.gateway_process import agent
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def install(programs: Path, name: str) -> Path:
+def install(programs: Path, name: str, script: str = "") -> Path:
     program = programs / name
-    program.write_text("#!/bin/sh\n")
+    program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     return program
 
 
 def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, programs: Path) -> None:
-    install(programs, "qwen")
-    lines = run("agents", "list").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "MEDIATION", "COMMAND", "TO", "INSTALL"]
-    assert lines[1].split() == ["builtin", "builtin", "yes", "full", "(built", "in)"], (
-        "a long path leaves no room"
-    )
-    assert lines[2].split() == ["qwen", "acp", "yes", "full", "qwen", "--acp"], "what can be used comes first"
-    (gemini,) = [line for line in lines if line.startswith("gemini ")]
-    assert gemini.split() == [
-        "gemini",
-        "acp",
-        "no",
-        "asking",
-        "gemini",
-        "--acp",
-        "npm",
-        "install",
-        "-g",
-        "@google/gemini-cli",
+    install(programs, "qwen", "echo 0.24.4")
+    lines = run("agents", "list", env={"OPENAI_API_KEY": "k"}).stdout.splitlines()
+    assert lines[0].split() == [
+        "NAME",
+        "KIND",
+        "INSTALLED",
+        "LOGIN",
+        "MEDIATION",
+        "COMMAND,",
+        "OR",
+        "HOW",
+        "TO",
+        "INSTALL",
     ]
+    assert lines[1].split() == ["builtin", "*", "builtin", "yes", "?", "full", "(built", "in)"], (
+        "the default is marked, and a long path leaves no room"
+    )
+    assert lines[2].split() == ["qwen", "acp", "0.24.4", "yes", "full", "qwen", "--acp"], (
+        "what can be used comes first"
+    )
+    (gemini,) = [line for line in lines if line.startswith("gemini ")]
+    assert gemini.split() == ["gemini", "acp", "no", "asking", "npm", "install", "-g", "@google/gemini-cli"]
     assert "\x1b" not in "".join(lines), "no colours outside a terminal"
+
+
+def test_the_list_tells_who_is_logged_in(run: Run, programs: Path, tmp_path: Path) -> None:
+    for name in ("claude", "codex", "goose"):
+        install(programs, name, "exit 3")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex" / "auth.json").write_text("{}")
+    env = {"HOME": str(tmp_path)} | dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_HOME"), "")
+    agents = {agent["name"]: agent for agent in json.loads(run("agents", "list", "--json", env=env).stdout)}
+    assert {name: agents[name]["loggedIn"] for name in ("claude", "codex", "goose")} == {
+        "claude": None if sys.platform == "darwin" else False,
+        "codex": True,
+        "goose": None,
+    }
+    assert agents["claude"]["version"] is None
 
 
 def test_the_list_as_json(run: Run, programs: Path) -> None:
@@ -67,8 +86,33 @@ def test_an_agent_is_added_and_removed(run: Run, home: Path) -> None:
     assert "mine" not in (home / "config.toml").read_text()
 
 
+def test_a_known_agent_keeps_its_kind(run: Run, home: Path) -> None:
+    assert run("agents", "add", "claude", "--no-check", "--", "/opt/claude").returncode == 0
+    assert tomllib.loads((home / "config.toml").read_text())["agents"]["claude"]["kind"] == "claude"
+    assert run("agents", "add", "claude", "--force", "--no-check", "--kind", "acp", "--", "x").returncode == 0
+    assert tomllib.loads((home / "config.toml").read_text())["agents"]["claude"]["kind"] == "acp"
+
+
+def test_an_added_agent_is_tried_at_once(run: Run, home: Path) -> None:
+    done = run("agents", "add", "mine", "--", *agent()["command"])
+    assert done.returncode == 0
+    assert "mine: ok in" in done.stdout
+    assert "can: " in done.stdout
+
+
+def test_an_agent_that_does_not_answer_is_added_and_that_is_told(run: Run, home: Path) -> None:
+    done = run("agents", "add", "mine", "--", "/bin/sh", "-c", "echo no key >&2; exit 3")
+    assert (done.returncode, "mine: failed" in done.stdout, "no key" in done.stdout) == (0, True, True)
+    assert "`agents remove mine` removes it" in done.stderr
+    assert "mine" in (home / "config.toml").read_text()
+
+
+def test_a_program_that_is_not_there_yet_is_named(run: Run, home: Path) -> None:
+    assert "there is no program prog" in run("agents", "add", "mine", "--", "prog").stderr
+
+
 def test_a_remote_agent_is_added_by_its_url(run: Run, home: Path) -> None:
-    assert run("agents", "add", "far", "--url", "wss://example.org/acp").returncode == 0
+    assert run("agents", "add", "far", "--no-check", "--url", "wss://example.org/acp").returncode == 0
     added = tomllib.loads((home / "config.toml").read_text())["agents"]["far"]
     assert added == {"kind": "remote", "url": "wss://example.org/acp"}
 
@@ -76,8 +120,8 @@ def test_a_remote_agent_is_added_by_its_url(run: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["add", "mine"], "give either a command or --url"),
-        (["add", "mine", "--url", "ws://x", "prog"], "give either a command or --url"),
+        (["add", "mine"], "give either a command (with --kind) or --url"),
+        (["add", "mine", "--url", "ws://x", "prog"], "give either a command (with --kind) or --url"),
         (["add", "rpc", "prog"], "the name is reserved"),
         (["add", "a b", "prog"], "a name has letters, digits, - and _ only"),
         (["add", "mine", "--env", "A", "--", "prog"], '--env takes KEY=VALUE, not "A"'),

@@ -163,6 +163,20 @@ async def test_agents_and_limits_can_be_read(serve: Serve) -> None:
     assert (limits["limits"]["max_sessions"], limits["used"]["sessions"]) == (7, 0)
 
 
+async def test_an_agent_that_is_added_to_the_file_can_be_used_at_once(
+    serving: ServeProcess, home: Path, workspace: Path
+) -> None:
+    file = home / "config.toml"
+    file.write_text(f"{file.read_text()}\n[agents.late]\ncommand = {json.dumps(agent()['command'])}\n")
+    client = serving.http()
+    async with asyncio.timeout(10):  # the file is looked at once a second
+        while "late" not in (await client.get("/api/agents")).text:
+            await asyncio.sleep(0.1)
+    body = {"cwd": str(workspace), "agent": "late"}
+    session = (await client.post("/api/sessions", json=body)).json()
+    assert session["agent"] == "late"
+
+
 async def test_a_token_is_made_used_and_revoked(serving: ServeProcess) -> None:
     client = serving.http()
     made = await client.post("/api/tokens", json={"name": "phone", "role": "observe", "lifetime": 60})

@@ -14,7 +14,6 @@ from dragoman.config.errors import ConfigError
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
-from dragoman.wire.errors import invalid_params
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,10 @@ class KnownAgent:
     login: str
     homepage: str
     kind: str = "acp"
+    keys: tuple[str, ...] = ()
+    """Variables with a key or token, any of which is enough."""
+    logins: tuple[str, ...] = ()
+    """Files that its own login writes, `~` and variables allowed; empty: not known."""
 
 
 KNOWN: dict[str, KnownAgent] = {
@@ -38,6 +41,12 @@ KNOWN: dict[str, KnownAgent] = {
         "run `claude` once and log in, or set ANTHROPIC_API_KEY",
         "https://claude.com/claude-code",
         kind="claude",
+        keys=(
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ),
+        logins=("${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json",),
     ),
     "codex": KnownAgent(
         "Codex",
@@ -46,6 +55,11 @@ KNOWN: dict[str, KnownAgent] = {
         "run `codex login`, or set OPENAI_API_KEY",
         "https://github.com/openai/codex",
         kind="codex",
+        keys=(
+            "OPENAI_API_KEY",
+            "CODEX_API_KEY",
+        ),
+        logins=("${CODEX_HOME:-~/.codex}/auth.json",),
     ),
     "claude-acp": KnownAgent(
         "Claude Code, through its ACP adapter",
@@ -53,6 +67,12 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g @agentclientprotocol/claude-agent-acp",
         "run `claude` once and log in, or set ANTHROPIC_API_KEY",
         "https://github.com/agentclientprotocol/claude-agent-acp",
+        keys=(
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ),
+        logins=("${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json",),
     ),
     "codex-acp": KnownAgent(
         "Codex, through its ACP adapter",
@@ -60,6 +80,11 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g @agentclientprotocol/codex-acp",
         "run `codex login`, or set OPENAI_API_KEY",
         "https://github.com/agentclientprotocol/codex-acp",
+        keys=(
+            "OPENAI_API_KEY",
+            "CODEX_API_KEY",
+        ),
+        logins=("${CODEX_HOME:-~/.codex}/auth.json",),
     ),
     "gemini": KnownAgent(
         "Gemini CLI",
@@ -67,6 +92,11 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g @google/gemini-cli",
         "run `gemini` once and log in, or set GEMINI_API_KEY",
         "https://github.com/google-gemini/gemini-cli",
+        keys=(
+            "GEMINI_API_KEY",
+            "GOOGLE_API_KEY",
+        ),
+        logins=("~/.gemini/oauth_creds.json",),
     ),
     "opencode": KnownAgent(
         "OpenCode",
@@ -74,6 +104,7 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g opencode-ai",
         "run `opencode auth login`",
         "https://opencode.ai",
+        logins=("${XDG_DATA_HOME:-~/.local/share}/opencode/auth.json",),
     ),
     "qwen": KnownAgent(
         "Qwen Code",
@@ -81,6 +112,11 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g @qwen-code/qwen-code",
         "run `qwen` once and log in, or set OPENAI_API_KEY and OPENAI_BASE_URL",
         "https://github.com/QwenLM/qwen-code",
+        keys=(
+            "OPENAI_API_KEY",
+            "DASHSCOPE_API_KEY",
+        ),
+        logins=("~/.qwen/oauth_creds.json",),
     ),
     "goose": KnownAgent(
         "goose",
@@ -95,6 +131,11 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g @github/copilot",
         "run `copilot` once and use /login",
         "https://github.com/github/copilot-cli",
+        keys=(
+            "COPILOT_GITHUB_TOKEN",
+            "GH_TOKEN",
+            "GITHUB_TOKEN",
+        ),
     ),
     "cursor": KnownAgent(
         "Cursor CLI",
@@ -102,6 +143,7 @@ KNOWN: dict[str, KnownAgent] = {
         "see https://cursor.com/docs/cli/installation",
         "run `cursor-agent login`, or set CURSOR_API_KEY",
         "https://cursor.com/docs/cli/acp",
+        keys=("CURSOR_API_KEY",),
     ),
     "auggie": KnownAgent(
         "Auggie CLI",
@@ -130,6 +172,7 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g droid",
         "run `droid` once and log in, or set FACTORY_API_KEY",
         "https://factory.ai/product/cli",
+        keys=("FACTORY_API_KEY",),
     ),
     "vibe": KnownAgent(
         "Mistral Vibe",
@@ -137,6 +180,8 @@ KNOWN: dict[str, KnownAgent] = {
         "uv tool install mistral-vibe",
         "run `vibe --setup`, or set MISTRAL_API_KEY",
         "https://github.com/mistralai/mistral-vibe",
+        keys=("MISTRAL_API_KEY",),
+        logins=("~/.vibe/.env",),
     ),
     "kilo": KnownAgent(
         "Kilo Code CLI",
@@ -298,20 +343,3 @@ def install_hint(name: str, agent: AgentConfig) -> str | None:
     if known is None or not known.install or list(known.command[:1]) != agent.command[:1]:
         return None
     return known.install
-
-
-class ConfiguredAgents:
-    """Implements the gateway's `AgentDirectory`."""
-
-    def __init__(self, config: Config) -> None:
-        self._config = config
-
-    def find(self, name: str) -> AgentConfig:
-        try:
-            return find_agent(self._config, name)
-        except UnknownAgent as error:
-            message = f"Unknown agent: {error}"
-            raise invalid_params(message, "agent", agent=name, nearest=error.nearest) from error
-
-    def names(self) -> list[str]:
-        return sorted(self._config.agents)

@@ -52,6 +52,9 @@ async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: Make
         launcher = ProcessLauncher(custody, limits.MAX_MESSAGE_BYTES)
         handle = await launcher.launch(name, agent, asker.peer, None, box)
         asker.handle = handle
+        if asker.closed:
+            await handle.stop()  # until then its stderr is not complete
+            raise asker.describe_end(handle)
         result = await asyncio.wait_for(call(asker.peer, "initialize", INITIALIZE), timeout)
         return ProbeResult(True, None, time.monotonic() - started, result)
     except (AgentUnavailable, RpcError) as error:
@@ -74,11 +77,15 @@ class _Asker(Receiver):
     def __init__(self) -> None:
         self.peer = Peer("The agent", self, strict=False)
         self.handle: AgentHandle | None = None
+        self.closed = False
+        """Whether the agent ended, perhaps before its launch returned."""
 
     def peer_closed(self, reason: str | None) -> RpcError | None:
-        if self.handle is None:
-            return None
-        end = self.handle.end()
+        self.closed = True
+        return self.describe_end(self.handle) if self.handle is not None else None
+
+    def describe_end(self, handle: AgentHandle) -> RpcError:
+        end = handle.end()
         if end.reason is not None:
             return internal(f"it {end.reason}", "agent_unavailable")
         tail = f": {end.stderr_tail.strip()}" if end.stderr_tail.strip() else ""

@@ -11,7 +11,7 @@ import dragoman
 
 COMMANDS = {
     "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
-    "agents": ("dragoman.cli.agents:agents", "List, check, add and remove agents."),
+    "agents": ("dragoman.cli.agents.command:agents", "List, check, add and remove agents."),
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",

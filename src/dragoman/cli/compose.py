@@ -16,19 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import machine
 from dragoman.agents.cache import FileCapabilityCache
+from dragoman.agents.configured import ConfiguredAgents
 from dragoman.agents.custody import Custody
-from dragoman.agents.known import ConfiguredAgents, known_layer
+from dragoman.agents.known import known_layer
 from dragoman.agents.launcher import ProcessLauncher
 from dragoman.agents.secrets import SecretError, resolve_secrets
-from dragoman.cli.audit.opening import open_audit, record_renewal
+from dragoman.cli.audit.opening import open_audit, secrets_of
 from dragoman.cli.conversion.older_versions import convert_old_answers, convert_old_sessions
 from dragoman.cli.entry import complain
+from dragoman.cli.policy.opening import Policies, open_remembered
 from dragoman.cli.sessions.unlisted import UNLISTED_SECONDS, log_unlisted
+from dragoman.cli.settings import here
 from dragoman.cli.worktrees.opening import open_worktrees
 from dragoman.config.errors import ConfigError
-from dragoman.config.load import Loaded, load
+from dragoman.config.load import load
 from dragoman.config.model import AgentConfig, Config
-from dragoman.config.paths import ADMINISTRATOR, Paths
+from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
@@ -47,9 +50,6 @@ from dragoman.transports.listen import Listener, ListenError
 from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
-    from dragoman.policy.decide import Policy
-    from dragoman.policy.memory.file import Remembered
-    from dragoman.policy.rulebook import Change, Rulebook
     from dragoman.server.monitoring.traces import Traces
 
 log = logging.getLogger(__name__)
@@ -108,13 +108,13 @@ async def gateway(
     followers = SocketFollowers(functools.partial(_followers_folder, paths))
     await convert_old_answers(config, paths)
     audit, close_audit = open_audit(config, paths)
-    policies = _Policies(config, paths, audit)
+    policies = Policies(config, paths, audit)
     checkpoints, close_checkpoints = open_checkpoints(config, paths)
     feeder = (
         Feeder(paths.state_dir) if store is not None and store.writable and config.sessions.search else None
     )
     outside = Outside(
-        agents=ConfiguredAgents(config),
+        agents=_agents(config, paths, audit),
         launcher=ProcessLauncher(
             custody,
             config.limits.max_message_bytes,
@@ -129,7 +129,7 @@ async def gateway(
         store=store,
         trouble=trouble,
         policy_for=policies.policy_for,
-        remembered=functools.partial(_open_remembered, paths),
+        remembered=functools.partial(open_remembered, paths),
         policy_trouble=policies.trouble,
         boxes=_boxes(config, paths, custody, sandbox),
         read_secrets=_read_secrets,
@@ -161,6 +161,18 @@ async def gateway(
         for trace in traces:
             trace.close()
         await close_audit()
+
+
+def _agents(config: Config, paths: Paths, audit: Audit) -> ConfiguredAgents:
+    """The configured agents; one that is added, changed or removed while this process runs counts at once."""
+    workspace = here()
+
+    def read() -> Config:
+        return load(paths, known=known_layer(), workspace=workspace).config
+
+    agents = ConfiguredAgents(config, paths.config_file, read)
+    agents.on_change = lambda changed: audit.hide(secrets_of(changed))
+    return agents
 
 
 async def _read_secrets(references: Mapping[str, str], whose: str) -> dict[str, str]:
@@ -261,60 +273,6 @@ class _UnnamedBoxes:
     async def close(self) -> None:
         if self._boxes is not None:
             await self._boxes.close()
-
-
-def rulebook(config: Config, paths: Paths) -> Rulebook:
-    from dragoman.policy.rulebook import Rulebook
-
-    def read(workspace: Path | None) -> Loaded:
-        return load(paths, known=known_layer(), workspace=workspace)
-
-    return Rulebook(read, config.policy, paths)
-
-
-def try_policy(config: Config, paths: Paths, workspace: Path) -> None:
-    """Raise `ConfigError` if the rules for a workspace do not do what their examples say."""
-    rules = [*config.policy.rules, *config.policy.narrow]
-    if ADMINISTRATOR.exists() or any(rule.match or rule.not_match for rule in rules):
-        rulebook(config, paths).read(str(workspace))
-
-
-class _Policies:
-    """The policy by workspace: each session follows its own workspace's file, wherever this process was started.
-
-    The engine is imported with the first question.
-    """
-
-    def __init__(self, config: Config, paths: Paths, audit: Audit) -> None:
-        self._config = config
-        self._paths = paths
-        self._audit = audit
-        self.gateway: Gateway | None = None
-        """Whose sessions are told of changes."""
-
-    @functools.cached_property
-    def book(self) -> Rulebook:
-        book = rulebook(self._config, self._paths)
-        book.on_change = self._tell
-        book.on_renewal = functools.partial(record_renewal, self._audit)
-        book.on_first = lambda file: self._audit.watch([file])
-        return book
-
-    def policy_for(self, workspace: str) -> Policy:
-        return self.book.policy_for(workspace)
-
-    def trouble(self, workspace: str) -> str | None:
-        return self.book.trouble(workspace)
-
-    def _tell(self, change: Change) -> None:
-        if self.gateway is not None:
-            self.gateway.policy_changed(change.workspace, change.text, change.severity)
-
-
-def _open_remembered(paths: Paths) -> Remembered:
-    from dragoman.policy.memory.file import FILE, Remembered
-
-    return Remembered(paths.state_dir / FILE)
 
 
 async def open_store(config: Config, paths: Paths) -> tuple[Store | None, str | None]:

@@ -49,6 +49,9 @@ class AgentDirectory(Protocol):
 
     def names(self) -> list[str]: ...
 
+    def all(self) -> Mapping[str, AgentConfig]:
+        """Every agent as it is configured, for lists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outside:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from dragoman.agents.known import ConfiguredAgents
+from dragoman.agents.configured import ConfiguredAgents
 from dragoman.config.model import AgentConfig, Config, LimitsConfig, SessionsConfig
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 from dragoman.cli.acp.start import AcpOptions
-from dragoman.cli.compose import first_of, gateway, run_loop, stop_on_signals, try_policy
+from dragoman.cli.compose import first_of, gateway, run_loop, stop_on_signals
 from dragoman.cli.listening import check_token, is_loopback
+from dragoman.cli.policy.opening import try_policy
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths

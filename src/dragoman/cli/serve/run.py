@@ -16,8 +16,9 @@ from dragoman.agents.known import KNOWN, install_hint, is_installed
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
 from dragoman.builtin.models.choice import ModelConfig, Models
-from dragoman.cli.compose import gateway, listener_for_processes, run_loop, stop_on_signals, try_policy
+from dragoman.cli.compose import gateway, listener_for_processes, run_loop, stop_on_signals
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
+from dragoman.cli.policy.opening import try_policy
 from dragoman.cli.serve.command import ServeOptions
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
@@ -26,6 +27,7 @@ from dragoman.config.root import find_root
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.runtime import AgentDirectory
 from dragoman.server.auth.admission import Admission
 from dragoman.server.auth.credentials import Credentials, instance_token
 from dragoman.server.auth.logins import Logins
@@ -74,7 +76,7 @@ async def _run(
         logins = Logins(paths.logins_file)
         credentials = Credentials(token, TokenFile(paths.tokens_file), config.serve.quotas, logins)
         admission = _admission(config.serve, credentials)
-        bridge = Bridge(running, lambda: describe_agents(config), admission)
+        bridge = Bridge(running, lambda: describe_agents(running.agents, config.default_agent), admission)
         server = Server(running, admission, options.agent, {"/bridge": bridge.connect}, metrics)
         try:
             port = await server.listen(config.serve.host, config.serve.port, certificate)
@@ -139,16 +141,16 @@ async def _answers(path: Path) -> bool:
     return True
 
 
-def describe_agents(config: Config) -> list[dict[str, object]]:
+def describe_agents(agents: AgentDirectory, default: str) -> list[dict[str, object]]:
     """The agents as the bridge shows them."""
     shown: list[dict[str, object]] = []
-    for name, agent in config.agents.items():
+    for name, agent in agents.all().items():
         known = KNOWN.get(name)
         installed = is_installed(agent)
         row: dict[str, object] = {
             "name": name,
             "title": known.title if known else name,
-            "default": name == config.default_agent,
+            "default": name == default,
             "installed": installed,
             "sandbox": agent.sandbox,
             "mediation": mediation_of(agent, boxed=agent.sandbox is not None).shown(),

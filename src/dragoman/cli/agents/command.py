@@ -8,32 +8,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.agents.known import (
-    HOSTED,
-    KNOWN,
-    find_agent,
-    install_hint,
-    is_installed,
-    locate,
-    with_command,
-)
+from dragoman.agents.known import KNOWN, find_agent, is_installed
 from dragoman.cli.audit.tell import changing, tell
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
-from dragoman.cli.terminal.table import print_table
+from dragoman.cli.terminal.progress import Progress
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.edit import add_agent, remove_agent
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
-from dragoman.gateway.access.mediation import mediation_of
-from dragoman.masking import mask, mask_setting, mask_words
+from dragoman.masking import mask, mask_words
 from dragoman.terminal import style
 
 if TYPE_CHECKING:
     from dragoman.agents.custody import Custody
     from dragoman.agents.probe import ProbeResult
     from dragoman.gateway.ports.sandbox import Boxes
+
+CHECK_SECONDS = 15.0
+"""How long `agents add` waits for the new agent."""
 
 
 @click.group(context_settings=SETTINGS)
@@ -44,58 +38,19 @@ def agents() -> None:
 @agents.command("list")
 @AS_JSON
 def list_agents(as_json: bool) -> None:
-    """Show every agent that is known or configured, whether it is installed, and how much of it rules see.
+    """Show every agent that is known or configured: its version, login, and how much of it rules see.
 
+    The default agent is marked with *. LOGIN is ? where only the agent itself can tell.
     MEDIATION is full (every tool call reaches the rules before it runs), asking (what the agent asks) or none.
     """
+    from dragoman.cli.agents.listing import describe_all, print_agents
+
     _, loaded = load_settings()
-    config = loaded.config
-    rows = [_describe(name, agent, name == config.default_agent) for name, agent in config.agents.items()]
+    rows = describe_all(loaded.config)
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    rows.sort(key=lambda row: not row["installed"])  # stable: what can be used comes first
-    cells = [
-        [row["name"], row["kind"], "yes", row["mediation"], _command(row), ""]
-        if row["installed"]
-        else [row["name"], row["kind"], "no", row["mediation"], _command(row), row["install"] or ""]
-        for row in rows
-    ]
-    print_table(
-        ["NAME", "KIND", "INSTALLED", "MEDIATION", "COMMAND", "TO INSTALL"],
-        cells,
-        {"yes": "green", "no": "bright_black"},
-    )
-
-
-def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
-    known = KNOWN.get(name)
-    agent = with_command(agent)
-    program = locate(agent.command, agent.env.get("PATH"))
-    mediation = mediation_of(agent, boxed=agent.sandbox is not None)
-    return {
-        "name": name,
-        "title": known.title if known else name,
-        "kind": agent.kind,
-        "default": default,
-        "installed": program is not None or agent.kind == "remote",
-        "available": True,
-        "program": str(program) if program else None,
-        "command": mask_words(agent.command),
-        "url": agent.url and mask_setting(agent.url),
-        "sandbox": agent.sandbox,
-        "mediation": mediation.level,
-        "mediationWhy": mediation.why,
-        "neverAsks": sorted(mediation.never_asks),
-        "install": install_hint(name, agent),
-        "login": known.login or None if known else None,
-        "homepage": known.homepage or None if known else None,
-    }
-
-
-def _command(row: dict[str, Any]) -> str:
-    """The command to show; that of a hosted agent is generated, long and of no use to the user."""
-    return "(built in)" if row["kind"] in HOSTED else " ".join(row["command"])
+    else:
+        print_agents(rows)
 
 
 @agents.command()
@@ -108,8 +63,6 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
 
     Without NAME it checks all that are installed. The exit code is 1 if one of them fails.
     """
-    from dragoman.agents.probe import probe
-
     paths, loaded = load_settings()
     config = loaded.config
     installed = [name for name, agent in config.agents.items() if is_installed(agent)]
@@ -119,13 +72,18 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
         raise ConfigError("no agent is installed: `dragoman agents list` shows how to install one")
     results = {}
     for name, agent in chosen.items():
-        boxes = partial(_boxes, config, paths) if agent.sandbox is not None else None
-        results[name] = probe(agent, name, limit, boxes)
+        results[name] = _probe(name, agent, config, paths, limit)
         if not as_json:
             _report(name, results[name])
     if as_json:
         click.echo(json.dumps({name: _facts(result) for name, result in results.items()}, indent=2))
     ctx.exit(0 if all(result.ok for result in results.values()) else 1)
+
+
+def _probe(name: str, agent: AgentConfig, config: Config, paths: Paths, limit: float) -> ProbeResult:
+    from dragoman.agents.probe import probe
+
+    return probe(agent, name, limit, partial(_boxes, config, paths) if agent.sandbox is not None else None)
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody) -> Boxes:
@@ -178,6 +136,11 @@ def capabilities(advertised: dict[str, Any], above: str = "") -> list[str]:
 @click.argument("name")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option(
+    "--kind",
+    type=click.Choice(["acp", "claude", "codex", "builtin", "python"]),
+    help="Protocol that the program speaks [default: that of a known agent of this name, else acp].",
+)
+@click.option(
     "--env",
     "variables",
     multiple=True,
@@ -187,31 +150,59 @@ def capabilities(advertised: dict[str, Any], above: str = "") -> list[str]:
 @click.option("--sandbox", metavar="NAME", help="Sandbox that the agent runs in.")
 @click.option("--url", help="URL of a remote agent, instead of a command.")
 @click.option("--force", is_flag=True, help="Replace an existing agent of this name.")
+@click.option("--no-check", is_flag=True, help="Do not start it to see whether it answers.")
 @click.pass_context
 def add(
     ctx: click.Context,
     name: str,
     command: tuple[str, ...],
+    kind: str | None,
     variables: tuple[str, ...],
     sandbox: str | None,
     url: str | None,
     force: bool,
+    no_check: bool,
 ) -> None:
-    """Add an agent to your configuration: dragoman agents add NAME -- COMMAND..."""
-    if bool(command) == bool(url):
-        raise click.UsageError("give either a command or --url", ctx)
-    settings: dict[str, Any] = (
-        {"kind": "remote", "url": url} if url else {"kind": "acp", "command": list(command)}
-    )
+    """Add an agent to your configuration: dragoman agents add NAME -- COMMAND...
+
+    It is started once, to see whether it answers and what it can do. One that does not answer is added all the same.
+    A running `dragoman serve` has it at once.
+    """
+    if bool(command) == bool(url) or (url and kind):
+        raise click.UsageError("give either a command (with --kind) or --url", ctx)
+    settings: dict[str, Any] = {"kind": "remote", "url": url} if url else _started_by(name, command, kind)
     if variables:
         settings["env"] = dict(_pair(ctx, variable) for variable in variables)
     if sandbox is not None:
         settings["sandbox"] = sandbox
-    paths, _ = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
+    paths, loaded = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
     with changing(paths.config_file):
         add_agent(paths, name, settings, replace=force)
     tell("agent_added", agent=name, kind_of_agent=settings["kind"], command=mask_words(command))
-    click.echo(f"added {name} to {paths.config_file}")
+    click.echo(f"added {name} to {paths.config_file} (kind {settings['kind']})")
+    if not no_check:
+        _check_added(name, loaded.config, paths)
+
+
+def _started_by(name: str, command: tuple[str, ...], kind: str | None) -> dict[str, Any]:
+    known = KNOWN.get(name)
+    return {"kind": kind or (known.kind if known is not None else "acp"), "command": list(command)}
+
+
+def _check_added(name: str, config: Config, paths: Paths) -> None:
+    """Start the new agent and say what it can do; what is wrong with it is no reason not to have it."""
+    agent = find_agent(config, name)
+    if not is_installed(agent):
+        click.echo(f"it cannot be started yet: there is no program {agent.command[0]}", err=True)
+        return
+    with Progress() as show:
+        show(f"starting {name}…")
+        result = _probe(name, agent, config, paths, min(CHECK_SECONDS, config.limits.start_timeout))
+    _report(name, result)
+    if not result.ok:
+        click.echo(
+            f"`dragoman agents check {name}` tries it again; `agents remove {name}` removes it", err=True
+        )
 
 
 def _pair(ctx: click.Context, text: str) -> tuple[str, str]:
