@@ -33,6 +33,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         *("config.sections.worktrees", "config.root", "gateway.ports"),
         *("checkpoints.git", "checkpoints.reading", "checkpoints.writing", "atomic_file", "masking"),
     ),
+    "commits": (
+        *("config.sections.checkpoints", "gateway.ports"),
+        *("checkpoints", "worktrees"),
+    ),
     "rpc": ("wire",),
     "gateway": (
         *(

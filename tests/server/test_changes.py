@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.commits.repository import Repository
 from support.rpc_peer import PATIENCE
 from support.serve_process import ServeProcess
 
@@ -42,6 +43,22 @@ async def test_changes_come_as_json_and_as_a_patch(serving: ServeProcess, worksp
     assert patch.text.startswith("diff --git a/a b/a\nnew file mode 100644\n")
     points = (await client.get(f"{place}/checkpoints")).json()["checkpoints"]
     assert [each["kind"] for each in points] == ["begin", "end"]
+
+
+async def test_what_is_not_committed_comes_as_json_and_as_a_patch(
+    serving: ServeProcess, workspace: Path, tmp_path: Path
+) -> None:
+    repository = Repository(workspace, tmp_path)
+    client = serving.http()
+    place = (await client.post("/api/sessions", json={"cwd": str(workspace)})).headers["location"]
+    refused = await client.get(f"{place}/uncommitted")
+    assert (refused.status_code, refused.json()["code"]) == (400, "no_repository")
+    repository.git("init", "-q", "-b", "main")
+    repository.write("by hand", "1\n")
+    told = (await client.get(f"{place}/uncommitted")).json()
+    assert (told["branch"], [each["path"] for each in told["files"]]) == ("main", ["by hand"])
+    patch = await client.get(f"{place}/uncommitted.patch")
+    assert patch.content == repository.plain_diff()
 
 
 async def test_files_are_restored_and_brought_back(serving: ServeProcess, workspace: Path) -> None:

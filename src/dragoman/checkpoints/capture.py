@@ -67,7 +67,7 @@ class Capture:
         self._git = repository.git
         self._root = root
         self._limits = limits
-        self._own = _inside(root, own)
+        self._own = own_pattern(root, own)
 
     @contextmanager
     def take(self, session_id: str, mark: Mark, turn: int, reference: str) -> Iterator[Checkpoint]:
@@ -296,7 +296,7 @@ def _commit(
     return b"".join(lines)
 
 
-def _inside(root: str, own: Path) -> str | None:
+def own_pattern(root: str, own: Path) -> str | None:
     """The pattern that excludes our own folder, if it lies in the project."""
     real = Path(os.path.realpath(own))
     if not real.is_relative_to(root):

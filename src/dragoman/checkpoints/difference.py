@@ -13,6 +13,7 @@ from dragoman.gateway.ports.checkpoints import Change, Hunk, Status
 
 PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
 NOTHING: Final = "000000"
+SUBMODULE: Final = "160000"
 HUNK_BYTES = 256 << 10
 """Bytes of the hunks that are listed for one file; a patch has all of them."""
 _STATUS: dict[str, Status] = {
@@ -116,6 +117,7 @@ def _change(one: Raw, section: bytes, shared: bool) -> Change:
         old_mode=old_mode if old_mode != new_mode else None,
         new_mode=new_mode if old_mode != new_mode else None,
         binary=not hunks and b"\nBinary files " in section,
+        submodule=SUBMODULE in (old_mode, new_mode),
         shared=shared,
         hunks=listed,
         truncated=len(listed) < len(hunks),

@@ -17,6 +17,7 @@ from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
 from dragoman.gateway.ports.audit import Audit, NoAudit
 from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
+from dragoman.gateway.ports.commits import Commits
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.search import Search
@@ -79,6 +80,7 @@ class Outside:
     checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
     search: Search | None = None
     worktrees: Worktrees | None = None
+    commits: Commits | None = None
 
 
 class Runtime:
@@ -103,6 +105,7 @@ class Runtime:
         self.checkpoints = outside.checkpoints
         self.search = outside.search
         self.worktrees = outside.worktrees
+        self.commits = outside.commits
         self.closing = False
         self.said_goodbye = asyncio.Event()
         """Set at shutdown, when the links of all clients are closed."""

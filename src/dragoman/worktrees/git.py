@@ -108,7 +108,7 @@ def git_directories(root: str) -> tuple[Path, Path]:
                 f"{root} is a bare repository, without files to work on: clone it first", "bare_repository"
             )
         raise WorktreeError(
-            f"{root} is no git repository, so it can have no worktrees: `git init` and a first commit make it one",
+            f"{root} is no git repository: `git init` and a first commit make it one",
             "no_repository",
         )
     try:

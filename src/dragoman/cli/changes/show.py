@@ -12,6 +12,7 @@ from dragoman.cli.entry import complain
 from dragoman.cli.terminal.screen import one_line
 from dragoman.cli.terminal.table import print_table
 from dragoman.gateway.ports.checkpoints import Change, Changes, Checkpoint, LeftOut
+from dragoman.gateway.ports.commits import Uncommitted
 from dragoman.terminal import escape, escape_json, style
 
 LETTERS = {"added": "A", "deleted": "D", "modified": "M", "renamed": "R", "type_changed": "T"}
@@ -20,14 +21,15 @@ REASONS = {
     "too_large": "too large (checkpoints.max_file_bytes)",
     "unreadable": "could not be read",
     "repository": "a repository of its own",
+    "filter": "a git filter would have to run (such as Git LFS)",
 }
 
 
-def print_json(changes: Changes) -> None:
+def print_json(changes: Changes | Uncommitted) -> None:
     click.echo(escape_json(msgspec.json.format(msgspec.json.encode(changes).decode(), indent=2)))
 
 
-def print_stat(changes: Changes) -> None:
+def print_stat(changes: Changes | Uncommitted) -> None:
     if not changes.files:
         click.echo("No changes.", err=True)
     rows = [[LETTERS[each.status], _name(each), _lines(each), _marks(each)] for each in changes.files]
@@ -36,7 +38,7 @@ def print_stat(changes: Changes) -> None:
     _complain(changes)
 
 
-def print_patch(patch: bytes, changes: Changes) -> None:
+def print_patch(patch: bytes, changes: Changes | Uncommitted) -> None:
     """Print the patch: the very bytes into a pipe or file, with colours and without control characters on a terminal."""
     if not sys.stdout.isatty():
         sys.stdout.flush()
@@ -77,16 +79,23 @@ def _lines(change: Change) -> str:
 
 def _marks(change: Change) -> str:
     mode = f"mode {change.old_mode} → {change.new_mode}" if change.old_mode and change.new_mode else ""
-    return ", ".join(filter(None, ("shared" if change.shared else "", mode)))
+    marks = ("shared" if change.shared else "", "submodule" if change.submodule else "", mode)
+    return ", ".join(filter(None, marks))
 
 
-def _complain(changes: Changes) -> None:
+def _complain(changes: Changes | Uncommitted) -> None:
     """Say what the changes do not cover."""
     for entry in changes.left_out[:20]:
         complain(f"not recorded: {escape(entry.path)}: {_why(entry)}")
     more = len(changes.left_out[20:]) + changes.more_left_out
     if more:
         complain(f"not recorded: {more} more")
+    if isinstance(changes, Uncommitted):
+        if not changes.branch:
+            complain("no branch is checked out (the head is detached)")
+        if not changes.head:
+            complain("there is no commit yet: every file is new")
+        return
     if changes.since.late:
         complain(
             "the checkpoint of this turn's beginning was late: a change in its first moments may be missing"

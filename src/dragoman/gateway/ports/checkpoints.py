@@ -55,7 +55,7 @@ class LeftOut(Struct, frozen=True):
     """A path that a checkpoint does not hold."""
 
     path: str
-    reason: Literal["too_large", "unreadable", "repository"]
+    reason: Literal["too_large", "unreadable", "repository", "filter"]
     size: int = 0
 
 
@@ -99,6 +99,8 @@ class Change(Struct, frozen=True, rename="camel", omit_defaults=True):
     old_mode: str | None = None
     new_mode: str | None = None
     binary: bool = False
+    submodule: bool = False
+    """It is a repository of its own; its commits are compared, and not its files."""
     shared: bool = False
     """Not only this session's: another session, or something outside of its turns, changed it too."""
     hunks: list[Hunk] = []

@@ -40,6 +40,7 @@ BY_REASON = {
     **dict.fromkeys(
         ("busy", "moved", "boxed", "not_linear", "no_branch", "nested_repository", "ambiguous"), 409
     ),
+    **dict.fromkeys(("too_many_files", "too_many_bytes", "bad_config"), 409),
     "no_space": 507,
     "store_unavailable": 503,
     "store_closed": 503,

@@ -7,13 +7,16 @@ import msgspec
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.lifecycle.restoring import RESTORE, as_rpc_error
+from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, CheckpointError, Restored, Wish
+from dragoman.gateway.ports.commits import Commits, Uncommitted
 from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.asgi import HttpError, Request, Response
 from dragoman.server.fronts.shared_client import SharedClient, SharedClients
 
 PATCH = "text/x-diff; charset=utf-8"
+NO_REPOSITORY = {400: "The project is no git repository, or a bare one.", 404: "There is no such session."}
 NO_TURN = {404: "There is no such session, or nothing of it is recorded.", 409: "Checkpoints are off."}
 
 
@@ -40,6 +43,14 @@ class ChangesApi:
             Operation(
                 "GET", f"{one}/changes.patch", "The same as a patch for `git apply`", self.patch, content=PATCH,
                 query=turn, does=READING, refusals=NO_TURN,
+            ),
+            Operation(
+                "GET", f"{one}/uncommitted", "What differs from the last commit in the session's project",
+                self.uncommitted, Uncommitted, does=READING, refusals=NO_REPOSITORY,
+            ),
+            Operation(
+                "GET", f"{one}/uncommitted.patch", "The same as a patch for `git apply`", self.uncommitted_patch,
+                content=PATCH, does=READING, refusals=NO_REPOSITORY,
             ),
             Operation(
                 "GET", f"{one}/checkpoints", "The checkpoints of a session's turns", self.every, CheckpointList,
@@ -71,6 +82,26 @@ class ChangesApi:
         except CheckpointError as error:
             raise as_rpc_error(error) from error
         return Response(200, found, PATCH)
+
+    async def uncommitted(self, request: Request, values: Values) -> Response:
+        root = workspace_root(await self._check(values))
+        try:
+            return Response.json(await self._commits.uncommitted(root))
+        except CheckpointError as error:
+            raise as_rpc_error(error) from error
+
+    async def uncommitted_patch(self, request: Request, values: Values) -> Response:
+        root = workspace_root(await self._check(values))
+        try:
+            return Response(200, await self._commits.patch(root), PATCH)
+        except CheckpointError as error:
+            raise as_rpc_error(error) from error
+
+    @property
+    def _commits(self) -> Commits:
+        if self._gateway.commits is None:
+            raise HttpError(409, "This gateway does not look at repositories.", code="no_commits")
+        return self._gateway.commits
 
     async def every(self, request: Request, values: Values) -> Response:
         await self._check(values)

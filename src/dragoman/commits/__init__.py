@@ -1,0 +1,1 @@
+"""Commits, pushes and pull requests of what a session changed; a repository's configuration runs nothing."""
