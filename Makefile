@@ -43,6 +43,7 @@ types: $(READY)
 
 collect: $(READY)  # compiles the tests once: their workers, which start together, would do it once each
 	@$(BIN)/python -m pytest --collect-only -qq >$(VENV)/collected 2>&1 || { cat $(VENV)/collected; exit 1; }
+	@$(BIN)/python tests/support/processes/fork_server_program.py compile
 
 web-test: $(WEB) ## the web chat's own checks
 	$(BIN)/python web/build.py check
@@ -57,8 +58,9 @@ browser: ## chromium for the browser tests, where we may install it
 boxes: ## bubblewrap, sshd and podman for the sandbox tests, where we may install them
 	@tests/install_parts.sh
 
+# More workers than cores: a test waits for processes, timers and disks about a third of its time.
 unit: $(READY) $(WEB) browser boxes
-	$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 6 --dist loadgroup $(PYTEST_ARGS)
 
 again: $(READY) $(WEB) ## TESTS twenty times over (TIMES=N), beside other load: `make again TESTS=tests/store`
 	$(BIN)/python -m pytest -n 4 --dist loadgroup -x --count $(or $(TIMES),20) $(TESTS) $(PYTEST_ARGS)

@@ -1,6 +1,7 @@
 """Programs of ours that have already loaded what they need: each is forked from this process when it is asked for.
 
     fork_server_program.py gateway|builtin SOCKET      until stdin ends
+    fork_server_program.py compile                     loads all of it once, so that Python has it compiled
 
 A connection sends {"arguments", "env", "cwd"} with three descriptors (stdin, stdout, stderr) and gets the pid as a line,
 and the exit code as another one when the program has ended. Loading takes up to seconds of processor time, and tests
@@ -179,4 +180,8 @@ def report_exits(children: dict[int, socket.socket]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2])
+    if sys.argv[1] == "compile":
+        for name in LOADED:
+            load(name)
+    else:
+        serve(sys.argv[1], sys.argv[2])
