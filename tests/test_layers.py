@@ -93,6 +93,10 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "builtin.client",
         "builtin.acp_server",
     ),  # public: agents that are one function
+    "client": (
+        *("wire", "rpc", "__init__", "config.paths", "config.errors"),
+        *("agents.remote", "gateway.ports.agent", "transports.dial", "transports.stream"),
+    ),  # public: programs that drive agents
     "bridge": ("wire", "rpc", "gateway", "config"),
     "server": (
         "wire",

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import dragoman
+import dragoman.client
+import dragoman.client.sync
 from dragoman.agent import Turn
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -40,6 +42,15 @@ def test_every_public_name_exists_and_is_documented() -> None:
         assert hasattr(dragoman, name)
         assert f"`dragoman.{name}`" in page
     assert f"`{Turn.__module__}.{Turn.__name__}`" in page
+
+
+def test_every_name_of_the_client_library_is_documented() -> None:
+    page = PAGE.read_text()
+    for module in (dragoman.client, dragoman.client.sync):
+        assert sorted(module.__all__) == list(module.__all__)
+        for name in module.__all__:
+            assert hasattr(module, name)
+            assert re.search(rf"`{name}\b", page), name
 
 
 def test_a_turn_has_the_members_that_the_page_lists() -> None:

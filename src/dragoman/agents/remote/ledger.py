@@ -27,6 +27,7 @@ from dragoman.agents.remote.lines import (
     end_of_turn,
     lenient_value,
     meta_of,
+    own_position,
     setup_fields,
     text_of,
     wants_seq,
@@ -74,6 +75,8 @@ class OpenRequest:
     seen: bool = False
     """Whether the server certainly has this prompt."""
     cancelled: bool = False
+    continues: bool = False
+    """Whether this resume asks for the events after one that the gateway named itself."""
     echoes: list[Any] = field(default_factory=list)
     """Blocks of a prompt that the server will send back to us after a reconnect, as to any other client."""
 
@@ -174,7 +177,10 @@ class Ledger:
             former = self._sessions.get(session_id)
             known = self._sessions[session_id] = KnownSession(setup_fields(params))
             known.prompt = former.prompt if former is not None else None
-            if method == "session/resume" and self.is_dragoman and session_id in self._positions:
+            after = own_position(params)
+            if method == "session/resume" and after is not None:
+                known.seq, request.continues = after, True
+            elif method == "session/resume" and self.is_dragoman and session_id in self._positions:
                 known.seq = self._positions[session_id]
                 known.returning = True
                 line = with_dragoman(line, params, afterSeq=known.seq)
@@ -297,7 +303,7 @@ class Ledger:
                 if open_one.answer is not None:
                     self._answered(local, open_one.answer)
                 return
-        session_id = _session_of(params)
+        session_id = text_of(lenient_members(params).get("sessionId")) or ""
         if session_id in self._sessions and self._sessions[session_id].returning:
             for given in self._answers:  # the answer was lost with the connection
                 if (given.method, given.params) == (method, params) and given.answer is not None:
@@ -340,7 +346,8 @@ class Ledger:
             known = self._sessions[request.session_id]
             facts = dragoman_facts(meta_of(result))
             last = facts.get("afterSeq" if "afterSeq" in facts else "seq")
-            known.seq = known.seq or (last if isinstance(last, int) else 0)
+            if not request.continues:
+                known.seq = known.seq or (last if isinstance(last, int) else 0)
 
     # -- the connection
 
@@ -390,7 +397,3 @@ class Ledger:
 
     def _prompt(self, known: KnownSession) -> OpenRequest | None:
         return self._open_requests.get(known.prompt) if known.prompt is not None else None
-
-
-def _session_of(params: bytes) -> str:
-    return text_of(lenient_members(params).get("sessionId")) or ""

@@ -74,6 +74,13 @@ def without_seq(line: bytes, meta: Raw) -> tuple[int | None, bytes]:
     return seq, msgspec.json.encode({**envelope, "params": shown})
 
 
+def own_position(params: dict[str, Raw]) -> int | None:
+    """The `_meta.dragoman.afterSeq` of a request, if it has one."""
+    meta = params.get("_meta")
+    after = dragoman_facts(lenient_value(meta)).get("afterSeq") if meta is not None else None
+    return after if isinstance(after, int) else None
+
+
 def with_id(line: bytes, id: bytes) -> bytes:
     return msgspec.json.encode({**message.members(line), "id": Raw(id)})
 
