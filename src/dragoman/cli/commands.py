@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, NoReturn
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 import dragoman
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
@@ -40,6 +44,7 @@ COMMANDS = {
     "mcp": ("dragoman.cli.mcp:mcp", "List the MCP servers that every agent gets."),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
+    "completion": ("dragoman.cli.completion:completion", "Print the completion script for a shell."),
     "config": ("dragoman.cli.config:config", "Show, find, create and trust configuration."),
     "doctor": (
         "dragoman.cli.doctor:doctor",
@@ -51,6 +56,9 @@ COMMANDS = {
     ),
 }
 """Name: import path, help text."""
+
+COMPLETING = "_DRAGOMAN_COMPLETE"
+"""Set by the completion script of a shell while it asks for values."""
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
@@ -86,7 +94,20 @@ class LazyGroup(click.Group):
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
+        if COMPLETING in os.environ:
+            from dragoman.cli.completion import complete_values
+
+            complete_values(command, cmd_name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands from the table: importing each for its help would take longer than a Tab may."""
+        from click.shell_completion import CompletionItem
+
+        found = [(name, help) for name, (_, help) in COMMANDS.items() if name.startswith(incomplete)]
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=help) for name, help in found]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
