@@ -1,4 +1,4 @@
-"""Replaces a file in one step, and flushes files to the disk."""
+"""Files: replaced in one step, flushed to the disk, closed once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,19 @@ import sys
 from pathlib import Path
 
 PRIVATE = 0o600
+
+
+class OpenFile:
+    """A file descriptor that is closed once, at the latest when nothing refers to it any more."""
+
+    descriptor = -1
+
+    def close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    __del__ = close
 
 
 def replace_file(path: Path, data: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 from dragoman.gateway.ports.store import StoreCorrupt, StoreReadOnly, StoreUnavailable
 from dragoman.store import limits
 from dragoman.store.failure import explained, too_new
+from dragoman.usage.table import STATEMENTS as _USAGE
 
 Sync: TypeAlias = Literal["normal", "full"]
 """`full`: events reported as stored also survive a power failure."""
@@ -43,19 +44,6 @@ _DIRECTORY = (
     "CREATE INDEX directory_agent ON directory (agent, updated_at)",
     """CREATE UNIQUE INDEX directory_agent_session ON directory (agent, agent_session_id)
         WHERE agent_session_id IS NOT NULL""",
-)
-
-_USAGE = (
-    """CREATE TABLE usage (
-        n INTEGER PRIMARY KEY, turn TEXT NOT NULL, part INTEGER NOT NULL,
-        session TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, workspace TEXT NOT NULL,
-        identity TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL, seconds REAL NOT NULL,
-        input INTEGER, output INTEGER, cache_read INTEGER, cache_write INTEGER, thought INTEGER,
-        amount INTEGER, currency TEXT, estimated INTEGER NOT NULL, told INTEGER, told_currency TEXT,
-        UNIQUE (turn, part)
-    )""",
-    "CREATE INDEX usage_at ON usage (at)",
-    "CREATE INDEX usage_session ON usage (session, n)",
 )
 
 STEPS: dict[int, tuple[str, ...]] = {

@@ -9,6 +9,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -191,9 +192,9 @@ class DirectoryWriter(Threads):
         self.connection: sqlite3.Connection | None = None
         """Must be set before the first `run`."""
         self._folder = folder
-        self._touched: dict[str, tuple[int, Columns, port.Done]] = {}
-        """Epoch and changes of sessions used lately; held back for up to a second, so that a turn costs no write."""
-        self._last: asyncio.Future[None] | None = None
+        self._held: dict[object, Callable[[], object]] = {}
+        """Writes held back for up to a second, of a session by its id, so that a turn costs no write."""
+        self._last: asyncio.Future[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
@@ -205,7 +206,8 @@ class DirectoryWriter(Threads):
                 connection.execute("BEGIN IMMEDIATE")
                 return work(connection)
 
-        return self.call(transact)
+        self._last = running = self.call(transact)
+        return running
 
     def update(
         self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool = False
@@ -214,25 +216,28 @@ class DirectoryWriter(Threads):
 
         `soon`: the record alone, within a second; of several such changes of a session only the last is written.
         """
-        earlier = self._touched.pop(session_id, None)
-        if not soon:
-            if earlier is not None:
-                self._write(session_id, *earlier)
-            self._write(session_id, epoch, columns, done, describes=True)
-            return
-        self._touched[session_id] = (epoch, columns, done)
+        write = partial(self._write, session_id, epoch, columns, done)
+        if soon:
+            self.soon(session_id, write)
+        else:
+            self._held.pop(session_id, lambda: None)()
+            write(describes=True)
+
+    def soon(self, key: object, write: Callable[[], object]) -> None:
+        """Call `write` within a second; of several calls with the same key only the last counts."""
+        self._held[key] = write
         if self._timer is None:
             self._collect()
 
     def flush(self) -> None:
-        """Write all touches that are held back."""
-        touched, self._touched = self._touched, {}
-        for session_id, change in touched.items():
-            self._write(session_id, *change)
+        """Begin all writes that are held back."""
+        held, self._held = self._held, {}
+        for write in held.values():
+            write()
 
     def _collect(self) -> None:
-        """Write the first touch at once, and those of the following second together."""
-        busy = bool(self._touched)
+        """Begin the first write at once, and those of the following second together."""
+        busy = bool(self._held)
         self._timer = self._loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if busy else None
         self.flush()
 
@@ -259,5 +264,4 @@ class DirectoryWriter(Threads):
                 raise error
             done(error)
 
-        self._last = self.run(work)
-        self._last.add_done_callback(ended)
+        self.run(work).add_done_callback(ended)

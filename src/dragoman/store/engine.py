@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ from msgspec import structs
 
 from dragoman.atomic_file import sync_folder
 from dragoman.gateway.ports import store as port
+from dragoman.search.index import forget
 from dragoman.store import directory, limits, locks, segments
 from dragoman.store.database import Database, Sync
 from dragoman.store.directory import Columns
@@ -21,7 +23,6 @@ from dragoman.store.leases import Leases
 from dragoman.wire import timestamps
 
 T = TypeVar("T")
-Mode: TypeAlias = Literal["rw", "ro"]
 Events: TypeAlias = list[bytes]  # within the class, `list` is the method
 Rows: TypeAlias = list[port.Row]
 Stored: TypeAlias = list[port.StoredSession]
@@ -36,7 +37,7 @@ class FileStore(Leases):
         path: Path,
         runtime: Path,
         *,
-        mode: Mode = "rw",
+        mode: Literal["rw", "ro"] = "rw",
         sync: Sync = "normal",
         busy_seconds: float = limits.BUSY_SECONDS,
     ) -> FileStore:
@@ -85,7 +86,8 @@ class FileStore(Leases):
         return (await self._known(session_id)).last_seq
 
     async def common_seq(self, session_id: str, epoch: int, seq: int) -> int:
-        return await self._look(session_id, partial(segments.common_seq, epoch=epoch, seq=seq))
+        found = await self._look(session_id, segments.segments)
+        return min([seq, *(segment.first_seq - 1 for segment in found if segment.broken > epoch)])
 
     async def _look(self, session_id: str, look: Callable[[Path], T]) -> T:
         folder = self._folder.of(session_id)
@@ -152,24 +154,26 @@ class FileStore(Leases):
     async def delete(self, session_id: str) -> bool:
         self._check_writable()
 
-        def delete(connection: sqlite3.Connection) -> bool:
-            self._folder.hide(session_id)
-            return directory.delete(connection, session_id)
+        def delete(connection: sqlite3.Connection) -> tuple[Path, bool]:
+            return self._folder.hide(session_id), directory.delete(connection, session_id)
 
         await self._give_back(session_id)
         with closing(await self._threads.call(lambda: locks.take(self._folder.of(session_id), make=True))):
-            found = await self._writer.run(delete)
-            await self._threads.call(lambda: self._folder.remove_hidden(session_id))
-            await self._threads.call(lambda: _forget_words(self._folder.root, session_id))
+            hidden, found = await self._writer.run(delete)
+            await self._threads.call(lambda: shutil.rmtree(hidden, ignore_errors=True))
+            await self._threads.call(lambda: forget(self._folder.root, session_id))
         return found
 
     async def stored(self, older_than: str | None = None) -> Stored:
         known = await self._query(lambda c: directory.untouched(c, older_than))
 
-        def measure() -> Stored:
-            return [port.StoredSession(*row, segments.disk_bytes(self._folder.of(row[0]))) for row in known]
+        def size_of(session_id: str) -> int:
+            with suppress(OSError):
+                files = self._folder.of(session_id).glob(f"*{segments.SUFFIX}")
+                return sum(path.stat().st_size for path in files)
+            return 0
 
-        return await self._threads.call(measure)
+        return await self._threads.call(lambda: [port.StoredSession(*row, size_of(row[0])) for row in known])
 
     async def empty(self, session_id: str) -> bool:
         self._check_writable()
@@ -182,17 +186,8 @@ class FileStore(Leases):
             numbers = {"first_seq": record.last_seq + 1, "last_seq": record.last_seq}
             await self._threads.call(lambda: segments.empty(self._folder.of(session_id), record))
             await self._writer.run(lambda c: directory.change(c, session_id, numbers))
-            await self._threads.call(
-                lambda: _forget_words(self._folder.root, session_id, numbers["first_seq"])
-            )
+            await self._threads.call(lambda: forget(self._folder.root, session_id, numbers["first_seq"]))
         return True
-
-
-def _forget_words(root: Path, session_id: str, before: int | None = None) -> None:
-    """Remove what was said in a session from the search index too."""
-    from dragoman.search.index import forget
-
-    forget(root, session_id, before)
 
 
 def _lost_end(record: port.SessionRecord, after_seq: int, last_seq: int) -> Rows:

@@ -15,7 +15,6 @@ _LEFT = "It was left as it is: restore a backup or move it away."
 
 _BY_CODE: dict[int, tuple[type[port.StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (port.StoreBusy, "{path} is locked by another process for too long; try again."),
-    sqlite3.SQLITE_LOCKED: (port.StoreBusy, "{path} is locked; try again."),
     sqlite3.SQLITE_FULL: (port.StoreFull, "No space is left for {path}; free some, nothing stored was lost."),
     sqlite3.SQLITE_READONLY: (port.StoreReadOnly, "{path} cannot be written: disk or folder is read-only."),
     sqlite3.SQLITE_READONLY_DBMOVED: (

@@ -22,8 +22,8 @@ from dragoman.store.database import Database, has_old_tables
 from dragoman.store.directory import Columns, DirectoryWriter, Threads
 from dragoman.store.failure import explained
 from dragoman.store.locks import Folder
-from dragoman.store.usage import UsageLedger
 from dragoman.store.writer import Disk, Owned, Writer
+from dragoman.usage.ledger import UsageLedger
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ class Leases:
                 connection = opened.enter_context(closing(self._database.prepare()))
                 self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._folder.journals.mkdir(exist_ok=True, mode=0o700)
-                for session_id in self._folder.hidden():
+                for session_id, hidden in self._folder.hidden().items():
                     directory.delete(connection, session_id)
-                    self._folder.remove_hidden(session_id)
+                    shutil.rmtree(hidden, ignore_errors=True)
                 self.has_old_sessions = has_old_tables(connection)
                 self._writer.connection = connection
             else:
@@ -80,9 +80,9 @@ class Leases:
         if self._closed:
             return
         self._closed = True
-        await self.usage.close()
         await self._give_back(*self._owned)
         await self._writer.call(self._opened.close)  # the last connection empties the write-ahead log
+        self.usage.close()
         for threads in (self._threads, self._writer, self._disk.threads):
             threads.shutdown(wait=False)
         if self.writable:

@@ -47,12 +47,6 @@ BUSY_SECONDS = 5.0
 DIRECTORY_SECONDS = 1.0
 """A session's state is written to the directory at most once in this time, so that a turn costs no write."""
 
-USAGE_WAITING = 10_000
-"""Entries of the ledger that wait in memory while the database cannot be written; the oldest are dropped first."""
-
-USAGE_SERIES = 100
-"""Most agents and currencies in `/metrics`: an agent may name any currency."""
-
 BREAK_EPOCH = 1_000_000_000
 """Epochs from here on are seconds since 1970 and mark a break: the journal may have lost events before (`Leases`)."""
 

@@ -21,7 +21,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import time
 import weakref
 from contextlib import ExitStack, closing, suppress
@@ -30,6 +29,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman import machine
+from dragoman.atomic_file import OpenFile
 from dragoman.gateway.ports import store as port
 
 NAME = "lock"
@@ -75,18 +75,16 @@ class Folder:
             return [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
         return []
 
-    # -- deleting: hide the folder, delete the row, remove the folder; the next start completes an interrupted deletion
-
-    def hide(self, session_id: str) -> None:
+    def hide(self, session_id: str) -> Path:
+        """Rename the folder of a session: first of a deletion, then its row is deleted, then the folder removed."""
+        hidden = self.journals / f"{_DELETED}{session_id}"
         with suppress(FileNotFoundError):
-            self.of(session_id).rename(self.journals / f"{_DELETED}{session_id}")
+            self.of(session_id).rename(hidden)
+        return hidden
 
-    def hidden(self) -> list[str]:
-        """Sessions whose deletion was interrupted."""
-        return [path.name[len(_DELETED) :] for path in self.journals.glob(f"{_DELETED}*")]
-
-    def remove_hidden(self, session_id: str) -> None:
-        shutil.rmtree(self.journals / f"{_DELETED}{session_id}", ignore_errors=True)
+    def hidden(self) -> dict[str, Path]:
+        """The hidden folders of sessions whose deletion was interrupted."""
+        return {path.name[len(_DELETED) :]: path for path in self.journals.glob(f"{_DELETED}*")}
 
 
 class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,7 +114,7 @@ class Claim(msgspec.Struct, frozen=True, omit_defaults=True):
 _decode = msgspec.json.Decoder(Claim).decode
 
 
-class SessionLock:
+class SessionLock(OpenFile):
     """The open lock file of a session; this process holds the lock until `close`."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -124,7 +122,7 @@ class SessionLock:
         self.in_new_folder = False
         """The folder was made for this lock; there is no journal in it yet."""
         self._path = path
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         _open.add(self)
 
     def wait(self, kind: int) -> port.Owner | None:
@@ -134,7 +132,7 @@ class SessionLock:
         """
         for _ in range(_ATTEMPTS):
             with suppress(BlockingIOError):
-                fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
                 return None
             claim = self.read()
             if claim.owner is not None and claim.is_alive:
@@ -150,41 +148,33 @@ class SessionLock:
     def read(self) -> Claim:
         """The file's line; empty if new or torn by a power failure (journal and directory have the epoch too)."""
         with suppress(msgspec.DecodeError):
-            return _decode(os.pread(self._descriptor, 4096, 0).partition(b"\n")[0])
+            return _decode(os.pread(self.descriptor, 4096, 0).partition(b"\n")[0])
         return Claim()
 
     def write(self, owner: port.Owner | None, epoch: int) -> None:
         """Write the line; `None` as the owner releases the session."""
         process = (machine.identity(), machine.place(), os.getpid()) if owner is not None else ()
         line = msgspec.json.encode(Claim(epoch, owner, *process)) + b"\n"
-        os.pwrite(self._descriptor, line, 0)
-        os.ftruncate(self._descriptor, len(line))
+        os.pwrite(self.descriptor, line, 0)
+        os.ftruncate(self.descriptor, len(line))
 
     def is_in_place(self) -> bool:
         """Whether the open file is still the one beside the journal."""
         with suppress(FileNotFoundError):
-            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+            return os.path.samestat(self._path.stat(), os.fstat(self.descriptor))
         return False
 
     def is_ours(self, epoch: int) -> bool:
-        """Whether the file is in place with our epoch in it; a missing file is created again."""
+        """Whether the file is in place with our epoch in it.
+
+        A missing file is created again, unless the whole folder is gone or another process was faster.
+        """
         if not self._path.exists():
-            self._make_again()
+            claim = self.read()
+            with suppress(FileNotFoundError, port.SessionHeld), closing(take(self.folder)) as again:
+                os.dup2(again.descriptor, self.descriptor, inheritable=False)
+                self.write(claim.owner, claim.epoch)
         return self.is_in_place() and self.read().epoch == epoch
-
-    def _make_again(self) -> None:
-        claim = self.read()
-        # Not if the whole folder is gone, or another process was faster.
-        with suppress(FileNotFoundError, port.SessionHeld), closing(take(self.folder)) as again:
-            os.dup2(again._descriptor, self._descriptor, inheritable=False)
-            self.write(claim.owner, claim.epoch)
-
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    __del__ = close  # for a lock whose caller stopped waiting for it
 
 
 def take(folder: Path, *, force: bool = False, make: bool = False) -> SessionLock:

@@ -122,18 +122,6 @@ def segments(folder: Path) -> list[Segment]:
     return found
 
 
-def common_seq(folder: Path, epoch: int, seq: int) -> int:
-    """See `Journal.common_seq`; events that a reader saw before a break may be lost."""
-    return min([seq, *(each.first_seq - 1 for each in segments(folder) if each.broken > epoch)])
-
-
-def disk_bytes(folder: Path) -> int:
-    """Size of all segments; 0 if it cannot be determined."""
-    with suppress(OSError):
-        return sum(path.stat().st_size for path in folder.glob(f"*{SUFFIX}"))
-    return 0
-
-
 def empty(folder: Path, record: SessionRecord) -> None:
     """Remove all segments; the caller holds the session's lock. Event numbers continue.
 

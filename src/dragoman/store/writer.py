@@ -25,7 +25,7 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from dragoman.atomic_file import sync_data, sync_folder
+from dragoman.atomic_file import OpenFile, sync_data, sync_folder
 from dragoman.gateway.ports.store import BadEvent, Done, OutcomeUnknown, SequenceGap, StoreError
 from dragoman.store import limits, segments
 from dragoman.store.failure import explain
@@ -44,16 +44,15 @@ class Append(Struct):
     outcome: StoreError | None = None
 
 
-class Writer:
+class Writer(OpenFile):
     def __init__(self, folder: Path, end: segments.End, epoch: int, *, durable: bool = False) -> None:
         """Append from `end` on. `durable`: events count as stored after `sync`."""
         self.folder = folder
         self.epoch = epoch
         self.next_seq = end.last_seq + 1
-        self._descriptor = -1
-        self._offset = end.offset
         if end.segment is not None:
-            self._descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
+            self.descriptor = os.open(end.segment.path, os.O_RDWR | os.O_CLOEXEC)
+        self._offset = end.offset
         self._safe = (self._offset, self.next_seq) if durable else None
         """The flushed end of the journal: offset in the segment, and next number. None unless `durable`."""
         self._spoilt = False
@@ -81,18 +80,18 @@ class Writer:
                 parts = [_describe(first_seq, count, lines, self.epoch, ts), lines]
             else:
                 parts = _batches(first_seq, self.epoch, ts, events, len(lines))
-            if self._descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
+            if self.descriptor < 0 or self._offset >= limits.SEGMENT_BYTES:
                 self._begin_segment()
             if self._offset == 0:
                 parts.insert(0, segments.file_head(self.folder.name))
             if self._spoilt:
-                os.ftruncate(self._descriptor, self._offset)
+                os.ftruncate(self.descriptor, self._offset)
                 self._spoilt = False
             size = len(parts[0]) + len(lines) if len(parts) == 2 else sum(map(len, parts))
-            written = os.pwritev(self._descriptor, parts, self._offset)
+            written = os.pwritev(self.descriptor, parts, self._offset)
             while written < size:  # a nearly full disk accepts a part, then fails
                 rest = memoryview(b"".join(parts))[written:]
-                written += os.pwrite(self._descriptor, rest, self._offset + written)
+                written += os.pwrite(self.descriptor, rest, self._offset + written)
         except StoreError:
             raise
         except Exception as error:  # also without memory, or by a bug of ours: the caller gets an outcome
@@ -116,29 +115,22 @@ class Writer:
 
     def sync(self) -> None:
         """Flush to the disk if `durable`; if that fails, the events written since the last flush are removed."""
-        if self._safe is None or self._descriptor < 0:
+        if self._safe is None or self.descriptor < 0:
             return
         try:
-            sync_data(self._descriptor)
+            sync_data(self.descriptor)
         except OSError as error:
             failure = explain(error, self.folder)
             self._offset, self.next_seq = self._safe
             raise failure if self._cut() else OutcomeUnknown(str(failure)) from error
         self._safe = self._offset, self.next_seq
 
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    __del__ = close
-
     def _begin_segment(self) -> None:
         self.sync()
         path = self.folder / segments.name(self.next_seq, self.epoch)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self.close()
-        self._descriptor, self._offset = descriptor, 0
+        self.descriptor, self._offset = descriptor, 0
         if self._safe is not None:
             self._safe = 0, self.next_seq
             sync_folder(self.folder)
@@ -147,7 +139,7 @@ class Writer:
         """Remove bytes after the last batch; if that fails, the next write tries again."""
         self._spoilt = True
         with suppress(OSError):
-            os.ftruncate(self._descriptor, self._offset)
+            os.ftruncate(self.descriptor, self._offset)
             self._spoilt = False
         return not self._spoilt
 

@@ -13,105 +13,88 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
-from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.ports.store import StoreClosed
 from dragoman.gateway.ports.usage import Entry, Money, Report, UsageFigures, Wanted
-from dragoman.store import limits
-from dragoman.store.usage_report import report
+from dragoman.usage.report import report
+from dragoman.usage.table import COLUMNS
 
 log = logging.getLogger(__name__)
 
+MOST_WAITING = 10_000
+"""Entries that wait in memory while the database cannot be written; the oldest are dropped first."""
+MOST_SERIES = 100
+"""Most agents and currencies in `/metrics`: an agent may name any currency."""
+
 T = TypeVar("T")
 Read = Callable[[Callable[[sqlite3.Connection], Report]], Awaitable[Report]]
+"""Reads the database after everything that `Writer.soon` holds back was written."""
 
-_COLUMNS = (
-    *("turn", "part", "session", "agent", "model", "workspace", "identity", "at", "outcome", "seconds"),
-    *("input", "output", "cache_read", "cache_write", "thought"),
-    *("amount", "currency", "estimated", "told", "told_currency"),
-)
-_INSERT = f"INSERT OR IGNORE INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"
+_INSERT = f"INSERT OR IGNORE INTO usage ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 _TOLD = "SELECT told FROM usage WHERE session = ? AND agent = ? AND told_currency = ? ORDER BY n DESC LIMIT 1"
 _ESTIMATED = "SELECT sum(amount) FROM usage WHERE session = ? AND agent = ? AND currency = ? AND estimated"
 
 
-class Written(Protocol):
+class Writer(Protocol):
     """The thread that writes to the database."""
 
     def run(self, work: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]: ...
+
+    def soon(self, key: object, write: Callable[[], object]) -> None: ...
 
 
 class UsageLedger:
     """Implements `dragoman.gateway.ports.usage.Ledger`."""
 
-    def __init__(self, writer: Written, read: Read, *, writable: bool) -> None:
+    def __init__(self, writer: Writer, read: Read, *, writable: bool) -> None:
         self.figures = UsageFigures()
         self._writer = writer
         self._read = read
         self._writable = writable
-        self._waiting: list[Entry] = []
-        """Not written yet, for a second at most, so that many turns cost one write; longer if writing fails."""
-        self._writing: asyncio.Future[list[Priced]] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: dict[tuple[str, int], Entry] = {}
+        """Not in the database yet, by turn and part; written within a second, later if writing fails."""
         self._fails = False
 
     def add(self, entries: list[Entry]) -> None:
         if not self._writable:
             return
-        self._waiting += entries
-        if (excess := len(self._waiting) - limits.USAGE_WAITING) > 0:
-            del self._waiting[:excess]
-            self.figures.lost += excess
-        if self._timer is None:
-            self._collect()
+        for entry in entries:
+            self._waiting.setdefault((entry.turn, entry.part), entry)
+        while len(self._waiting) > MOST_WAITING:
+            del self._waiting[next(iter(self._waiting))]
+            self.figures.lost += 1
+        self._writer.soon(self, self._write)
 
     async def report(self, wanted: Wanted) -> Report:
-        for _ in range(2):  # once for what is under way, once for the rest
-            self._flush()
-            if self._writing is not None and not self._writing.done():
-                await asyncio.wait([self._writing], timeout=limits.DIRECTORY_SECONDS)
         return await self._read(lambda connection: report(connection, wanted))
 
-    async def close(self) -> None:
-        """Write what waits; called before the database is closed."""
-        if self._timer is not None:
-            self._timer.cancel()
-        for _ in range(2):  # once for what is under way, once for the rest
-            self._flush()
-            if self._writing is not None and not self._writing.done():
-                await asyncio.wait([self._writing])
+    def close(self) -> None:
+        """Called after the last write."""
         if self._waiting:
             log.error("the usage of turns is lost, it could not be written: %d", len(self._waiting))
 
-    def _collect(self) -> None:
-        """Write the first entries at once, and those of the following second together."""
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(limits.DIRECTORY_SECONDS, self._collect) if self._waiting else None
-        self._flush()
-
-    def _flush(self) -> None:
-        if not self._waiting or (self._writing is not None and not self._writing.done()):
-            return
-        entries, self._waiting = self._waiting, []
+    def _write(self) -> None:
+        """Write all that waits. If an earlier write is not done yet, its entries are found written already."""
+        entries = list(self._waiting.values())
         try:
-            self._writing = self._writer.run(lambda connection: write(connection, entries))
-        except StoreError as error:  # closed
-            self._failed(entries, error)
+            writing = self._writer.run(lambda connection: write(connection, entries))
+        except StoreClosed:
+            self.close()
             return
-        self._writing.add_done_callback(lambda written: self._written(entries, written))
+        writing.add_done_callback(lambda written: self._written(entries, written))
 
     def _written(self, entries: list[Entry], written: asyncio.Future[list[Priced]]) -> None:
-        error = None if written.cancelled() else written.exception()
+        error = written.exception()
         if error is not None:
-            self._failed(entries, error)
+            if not self._fails:
+                log.error("the usage of turns is not written yet, and tried again: %s", error)
+            self._fails = True
+            self._writer.soon(self, self._write)
             return
         self._fails = False
-        for entry, cost, estimated in written.result() if not written.cancelled() else ():
+        for entry in entries:
+            self._waiting.pop((entry.turn, entry.part), None)
+        for entry, cost, estimated in written.result():
             self._count(entry, cost, estimated)
-
-    def _failed(self, entries: list[Entry], error: BaseException) -> None:
-        if not self._fails:
-            log.error("the usage of turns is not written yet, and tried again: %s", error)
-        self._fails = True
-        self._waiting = [*entries, *self._waiting]
 
     def _count(self, entry: Entry, cost: Money | None, estimated: bool) -> None:
         figures = self.figures
@@ -122,7 +105,7 @@ class UsageLedger:
                 figures.tokens[entry.agent, kind] += getattr(entry.tokens, kind)
         if cost is not None:
             key = (entry.agent, cost.currency, estimated)
-            if key in figures.cost or len(figures.cost) < limits.USAGE_SERIES:
+            if key in figures.cost or len(figures.cost) < MOST_SERIES:
                 figures.cost[key] += cost.amount
 
 
@@ -195,7 +178,7 @@ def _row(entry: Entry, cost: Money | None, estimated: bool) -> list[Any]:
         (used.input, used.output, used.cache_read, used.cache_write, used.thought) if used else (None,) * 5
     )
     return [
-        *(getattr(entry, name) for name in _COLUMNS[:10]),
+        *(getattr(entry, name) for name in COLUMNS[:10]),
         *tokens,
         *((cost.amount, cost.currency) if cost is not None else (None, None)),
         int(estimated),
