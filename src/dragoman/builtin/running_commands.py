@@ -18,7 +18,7 @@ from dragoman.agents.program import SpawnError
 from dragoman.builtin.client import Client
 from dragoman.builtin.errors import ToolError
 from dragoman.sandbox.allowlist import GENERAL, SAME_FILES, allowed
-from dragoman.services.spawn import Command, LocalSpawn
+from dragoman.services.spawn import Command, Spawn
 from dragoman.services.terminal import Terminal
 from dragoman.wire.errors import RpcError
 
@@ -103,7 +103,7 @@ class Commands:
             return await _ClientCommand.start(self._client, self._session, words, cwd)
         env = {**_environment(here=here), **QUIET, "PWD": cwd}
         try:
-            terminal = await Terminal.start(LocalSpawn(self._custody), Command(words, env, cwd), OUTPUT_BYTES)
+            terminal = await Terminal.start(Spawn(self._custody), Command(words, env, cwd), OUTPUT_BYTES)
         except SpawnError as error:
             raise ToolError(str(error)) from error
         return _LocalCommand(terminal)

@@ -180,7 +180,7 @@ class ClientConnection(Client):
 
         self._setups.add(task)
         task.add_done_callback(done)
-        request.on_cancel = lambda: _stop(task)
+        request.on_cancel = task.cancel
 
     async def _run(
         self, request: Request, work: Callable[[ClientConnection, Request], Awaitable[None]]
@@ -278,7 +278,3 @@ class ClientConnection(Client):
             # If another client attached meanwhile, the session and its journal go on.
             if session.journal is not None and len(session.attachments) == 1 and not session.attaching:
                 session.journal.end(answered=session in settled)
-
-
-def _stop(task: asyncio.Task[None]) -> None:
-    task.cancel()

@@ -101,7 +101,7 @@ class Request:
         self.size = len(id) + len(params)
         """Bytes of the id and the params."""
         self.answered = False
-        self.on_cancel: Callable[[], None] | None = None
+        self.on_cancel: Callable[[], object] | None = None
         """Called when the peer sends `$/cancel_request` for this request."""
         self.on_result: Callable[[bytes], None] | None = None
         """Called with the result before it is sent to the peer."""

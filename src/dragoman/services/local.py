@@ -20,7 +20,7 @@ from dragoman.gateway.ports.services import LocalServices
 from dragoman.rpc.request import Request
 from dragoman.services.files import Files
 from dragoman.services.roots import Root, Roots
-from dragoman.services.spawn import BoxSpawn, LocalSpawn
+from dragoman.services.spawn import Spawn
 from dragoman.services.terminals import Terminals
 from dragoman.wire.errors import CANCELLED, RpcError, internal, method_not_found
 
@@ -51,17 +51,12 @@ class WorkspaceServices:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(FILE_THREADS, "files")
         folders = writable = Roots(roots)
-        if box is None:
-            terminals = Terminals(
-                folders, cwd, agent_environment(self._environment, {}), LocalSpawn(self._custody)
-            )
-        else:
-            if box.apart and not box.elsewhere:
-                shared = box.shared()
-                folders = _shown(shared, box.name)
-                writable = _shown([root for root in shared if root.writable], box.name)
-            environment = {**QUIET, **box.environment}
-            terminals = Terminals(folders, cwd, environment, BoxSpawn(self._custody, box))
+        if box is not None and box.apart and not box.elsewhere:
+            shared = box.shared()
+            folders = _shown(shared, box.name)
+            writable = _shown([root for root in shared if root.writable], box.name)
+        around = agent_environment(self._environment, {}) if box is None else {**QUIET, **box.environment}
+        terminals = Terminals(folders, cwd, around, Spawn(self._custody, box))
         return SessionServices(Files(folders, writable), terminals, self._threads)
 
 
@@ -103,7 +98,7 @@ class SessionServices:
         elif request.method in self._at_once:
             task = self._start(request, _answer(request, self._at_once[request.method]))
             if request.method == "terminal/wait_for_exit":
-                request.on_cancel = partial(_withdraw, task)
+                request.on_cancel = task.cancel
         else:
             raise method_not_found(request.method)
 
@@ -154,10 +149,6 @@ async def _answer(request: Request, answer: Answer) -> None:
         request.reply(await answer(request.params))
     except RpcError as error:
         request.fail(error)
-
-
-def _withdraw(task: asyncio.Task[None]) -> None:
-    task.cancel()
 
 
 def _cancelled() -> RpcError:

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from dragoman.agents.custody import Child, Custody, CustodyError, Launch, Ward
 from dragoman.agents.process import ExitStatus
@@ -30,30 +29,49 @@ class Command:
     cwd: str | None
 
 
-class Running(Protocol):
+class Running:
     """A running command."""
+
+    def __init__(self, child: Child, custody: Custody, ward: Ward) -> None:
+        self.leave: Callable[[], Awaitable[None]] | None = None
+        """Called once after the end of a command in a sandbox."""
+        self._custody = custody
+        self._ward = ward
+        self._exit: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
+        child.on_exit(self._exit.set_result)
 
     async def wait(self) -> ExitStatus:
         """Wait for the command's own exit; processes that it started may still run."""
+        return ExitStatus.of(await asyncio.shield(self._exit))
 
     async def end(self) -> None:
         """End the command and all processes it started; takes bounded time, and has no effect after their end."""
+        await self._custody.end(self._ward)
+        leave, self.leave = self.leave, None
+        if leave is not None:
+            await leave()
 
 
-Spawn = Callable[[Command, int], Awaitable[Running]]
-"""Starts a command with stdout and stderr on a descriptor, without stdin; raises `SpawnError`."""
+class Spawn:
+    """Starts commands in custody: beside the gateway, or inside a sandbox."""
 
-
-class LocalSpawn:
-    """Starts commands beside the gateway, in custody."""
-
-    def __init__(self, custody: Custody) -> None:
+    def __init__(self, custody: Custody, box: Box | None = None) -> None:
         self._custody = custody
+        self._box = box
 
     async def __call__(self, command: Command, output: int) -> Running:
-        return await self.start(command, output)
+        """Start a command with stdout and stderr on a descriptor, without stdin; raises `SpawnError`."""
+        if self._box is None:
+            return await self._start(command, output)
+        try:
+            inside = await self._box.command(command.words, command.env, command.cwd or "/")
+        except AgentUnavailable as error:
+            raise SpawnError(str(error)) from error
+        running = await self._start(Command(inside.words, inside.env, inside.cwd), output, inside.preface)
+        running.leave = inside.leave
+        return running
 
-    async def start(self, command: Command, output: int, preface: bytes = b"") -> Running:
+    async def _start(self, command: Command, output: int, preface: bytes = b"") -> Running:
         """Start a command whose stdin holds only the preface."""
         program = find_program(command.words, command.env, command.cwd)
         try:
@@ -68,7 +86,7 @@ class LocalSpawn:
             starting.add_done_callback(_give_up)
             raise
 
-    async def _launch(self, launch: Launch) -> _LocalRunning:
+    async def _launch(self, launch: Launch) -> Running:
         try:
             ward, child = await self._custody.launch(launch)
         except CustodyError as error:
@@ -78,55 +96,10 @@ class LocalSpawn:
         finally:
             for descriptor in launch.streams:
                 os.close(descriptor)
-        return _LocalRunning(child, self._custody, ward)
+        return Running(child, self._custody, ward)
 
 
-class BoxSpawn:
-    """Starts commands inside a sandbox."""
-
-    def __init__(self, custody: Custody, box: Box) -> None:
-        self._local = LocalSpawn(custody)
-        self._box = box
-
-    async def __call__(self, command: Command, output: int) -> Running:
-        try:
-            inside = await self._box.command(command.words, command.env, command.cwd or "/")
-        except AgentUnavailable as error:
-            raise SpawnError(str(error)) from error
-        outside = Command(inside.words, inside.env, inside.cwd)
-        return _BoxRunning(await self._local.start(outside, output, inside.preface), inside.leave)
-
-
-class _BoxRunning:
-    def __init__(self, running: Running, leave: Callable[[], Awaitable[None]]) -> None:
-        self._running = running
-        self._leave: Callable[[], Awaitable[None]] | None = leave
-
-    async def wait(self) -> ExitStatus:
-        return await self._running.wait()
-
-    async def end(self) -> None:
-        await self._running.end()
-        leave, self._leave = self._leave, None
-        if leave is not None:
-            await leave()
-
-
-class _LocalRunning:
-    def __init__(self, child: Child, custody: Custody, ward: Ward) -> None:
-        self._custody = custody
-        self._ward = ward
-        self._exit: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
-        child.on_exit(self._exit.set_result)
-
-    async def wait(self) -> ExitStatus:
-        return ExitStatus.of(await asyncio.shield(self._exit))
-
-    async def end(self) -> None:
-        await self._custody.end(self._ward)
-
-
-def _give_up(starting: asyncio.Future[_LocalRunning]) -> None:
+def _give_up(starting: asyncio.Future[Running]) -> None:
     """End a command whose caller was cancelled during the start."""
     if not starting.cancelled() and starting.exception() is None:
         ending = asyncio.ensure_future(starting.result().end())

@@ -111,10 +111,6 @@ class Terminal:
         except TimeoutError:
             pass  # survived SIGKILL, stuck in the kernel: custody tries again
 
-    def close(self) -> None:
-        """Close the pipe, after `end`."""
-        self._close_pipe()
-
     async def _await_exit(self) -> None:
         status = await self._running.wait()
         # All output of the command is in the pipe by now. The pipe's end is not awaited: a child in the background may
@@ -136,12 +132,13 @@ class Terminal:
         except BlockingIOError:
             return False
         if not data:
-            self._close_pipe()
+            self.close()
             return False
         self._output.add(data)
         return True
 
-    def _close_pipe(self) -> None:
+    def close(self) -> None:
+        """Close the pipe; called after `end`."""
         if self._pipe >= 0:
             self._loop.remove_reader(self._pipe)
             os.close(self._pipe)
