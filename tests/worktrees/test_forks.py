@@ -26,12 +26,12 @@ def engine(tmp_path: Path) -> Engine:
 def original(repository: Checkout, engine: Engine) -> Checkout:
     root = str(repository.folder)
     repository.commit("more", c="c\n", d="d\n", gone="gone\n", **{".gitignore": "*.env\n"})
-    made = engine.create(SESSION, root, root, WorktreeWish(name="one"), WorktreesConfig(), boxed=False)
+    made = engine.create(SESSION, root, root, WorktreeWish(name="one"), WorktreesConfig(), box=None)
     return Checkout(Path(made.folder))
 
 
 def fork(engine: Engine, original: Checkout, recorded: RecordedTree | None = None) -> tuple[Made, Checkout]:
-    made = engine.fork("f", SESSION, str(original.folder), WorktreeWish(), recorded, boxed=False)
+    made = engine.fork("f", SESSION, str(original.folder), WorktreeWish(), recorded, box=None)
     assert made is not None
     return made, Checkout(Path(made.folder))
 
@@ -105,7 +105,7 @@ def test_a_fork_of_a_checkpoint_has_the_files_and_commits_of_that_moment(
 
 
 def test_a_session_without_a_worktree_has_none_to_fork(engine: Engine, original: Checkout) -> None:
-    assert engine.fork("f", "other", str(original.folder), WorktreeWish(), None, boxed=False) is None
+    assert engine.fork("f", "other", str(original.folder), WorktreeWish(), None, box=None) is None
     subprocess.run(["rm", "-rf", str(original.folder)], check=True)
     with pytest.raises(WorktreeError, match="is gone"):
         fork(engine, original)

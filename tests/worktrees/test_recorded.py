@@ -59,7 +59,7 @@ def engine(recorder: Recorder, tmp_path: Path) -> Engine:
 def make(engine: Engine, repository: Checkout, setup: list[str] | None = None) -> Checkout:
     root, settings = str(repository.folder), WorktreesConfig(setup=setup or [])
     wish = WorktreeWish(name="one", setup=True)
-    return Checkout(Path(engine.create("dgm_s", root, root, wish, settings, boxed=False, by="kim").folder))
+    return Checkout(Path(engine.create("dgm_s", root, root, wish, settings, box=None, by="kim").folder))
 
 
 def test_making_one_and_its_commands(engine: Engine, recorder: Recorder, repository: Checkout) -> None:
@@ -158,6 +158,6 @@ def test_what_cannot_be_recorded_is_not_done(
             act()
     root, wish = str(repository.folder), WorktreeWish(name="two")
     with pytest.raises(WorktreeError, match="disk is full"):
-        engine.create("dgm_t", root, root, wish, WorktreesConfig(), boxed=False)
+        engine.create("dgm_t", root, root, wish, WorktreesConfig(), box=None)
     assert repository.git("show-ref") == references
     assert tree.folder.exists()

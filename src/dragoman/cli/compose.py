@@ -114,6 +114,7 @@ async def gateway(
     feeder = (
         Feeder(paths.state_dir) if store is not None and store.writable and config.sessions.search else None
     )
+    boxes = _boxes(config, paths, custody, sandbox)
     outside = Outside(
         agents=_agents(config, paths, audit),
         launcher=ProcessLauncher(
@@ -132,13 +133,13 @@ async def gateway(
         policy_for=policies.policy_for,
         remembered=functools.partial(open_remembered, paths),
         policy_trouble=policies.trouble,
-        boxes=_boxes(config, paths, custody, sandbox),
+        boxes=boxes,
         read_secrets=_read_secrets,
         witness=Several([*witnesses, *traces, *([feeder] if feeder is not None else [])]),
         audit=audit,
         checkpoints=checkpoints,
         search=feeder,
-        worktrees=open_worktrees(config, paths, audit),
+        worktrees=open_worktrees(config, paths, audit, boxes, custody),
         commits=CommitService(paths.state_dir, config.checkpoints),
     )
     running = policies.gateway = Gateway(config, outside)

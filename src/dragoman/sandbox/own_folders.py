@@ -60,11 +60,13 @@ def conflict(shown: str, own: Sequence[OwnFolder], *, inside: bool = True) -> st
     real = os.path.realpath(shown)
     known = _identity(real)
     above = _above(real) if inside else frozenset()
+    # The folder of a session's worktree is the session's; with DRAGOMAN_HOME all of our folders are around it.
+    around = {folder.real for folder in own if folder.what == "state" and _is_worktree(real, folder.real)}
     for folder in own:
         name = f"Dragoman's {folder.what} folder {folder.path}"
         if _is_below(folder.real, real) or known in folder.above:
             return f"{'is' if real == folder.real else 'holds'} {name}"
-        if folder.what == "state" and _is_worktree(real, folder.real):
+        if any(_is_below(state, folder.real) for state in around):
             continue
         if inside and (_is_below(real, folder.real) or _identity(folder.real) in above):
             return f"lies in {name}"

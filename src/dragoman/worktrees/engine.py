@@ -16,6 +16,7 @@ from dragoman.config.sections.worktrees import WorktreesConfig
 from dragoman.gateway.ports.acts import Acting, NotRecorded, unrecorded
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.worktrees import (
+    BoxChoice,
     Cleaned,
     Made,
     Merged,
@@ -26,6 +27,7 @@ from dragoman.gateway.ports.worktrees import (
 )
 from dragoman.masking import mask_assigned
 from dragoman.worktrees import forking, making, merging
+from dragoman.worktrees.boxed import Enter
 from dragoman.worktrees.names import BRANCHES, LONGEST, check_name, name_of
 from dragoman.worktrees.records import Record, Records
 from dragoman.worktrees.repository import Repository, as_worktree_error
@@ -37,8 +39,12 @@ NO_GIT = "There is no program `git` on the PATH, so there are no worktrees: inst
 
 
 class Engine:
-    def __init__(self, folder: Path, acting: Acting = unrecorded) -> None:
-        """`acting` records what is done, before it is; `by` is the identity that asked for it."""
+    def __init__(self, folder: Path, acting: Acting = unrecorded, enter: Enter | None = None) -> None:
+        """`acting` records what is done, before it is; `by` is the identity that asked for it.
+
+        `enter` runs commands in the boxes of sessions; without it clones cannot be looked at.
+        """
+        self._enter = enter
         self._records = Records(folder)
         self._acting = acting
         self._program = find_git()
@@ -53,7 +59,7 @@ class Engine:
         wish: WorktreeWish,
         settings: WorktreesConfig,
         *,
-        boxed: bool,
+        box: BoxChoice | None,
         by: str = LOCAL,
     ) -> Made:
         """A worktree of the repository at `root`, for a session in its folder `cwd`."""
@@ -62,7 +68,7 @@ class Engine:
             base = repository.head()
             repository.check_supported(base)
             name = self._free_name(repository, wish, name_of(wish.title))
-            record = self._new_record(repository, name, session_id, base, boxed=boxed, into=repository.branch)
+            record = self._new_record(repository, name, session_id, base, box=box, into=repository.branch)
             with self._making(repository, record, by):
                 notices = self._fill(repository, record, wish, settings, by)
         return _made(record, Path(cwd).relative_to(root), notices)
@@ -75,7 +81,7 @@ class Engine:
         wish: WorktreeWish,
         recorded: RecordedTree | None,
         *,
-        boxed: bool,
+        box: BoxChoice | None,
         by: str = LOCAL,
     ) -> Made | None:
         """A worktree with the files of the one that another session has; None if that has none."""
@@ -87,7 +93,7 @@ class Engine:
             repository = self._repository(source.repository)
             base = forking.starting_commit(repository, source, recorded)
             name = self._free_name(repository, wish, source.name[: LONGEST - 4])
-            record = self._new_record(repository, name, session_id, base, boxed=boxed, into=source.into)
+            record = self._new_record(repository, name, session_id, base, box=box, into=source.into)
             with self._making(repository, record, by):
                 notices = self._fill_fork(repository, record, source, recorded)
         return _made(record, Path(cwd).relative_to(source.folder), notices)
@@ -118,17 +124,26 @@ class Engine:
         return notices
 
     def _new_record(
-        self, repository: Repository, name: str, session_id: str | None, base: str, *, boxed: bool, into: str
+        self,
+        repository: Repository,
+        name: str,
+        session_id: str | None,
+        base: str,
+        *,
+        box: BoxChoice | None,
+        into: str,
     ) -> Record:
         return Record(
             name=name,
             repository=repository.root,
             folder=str(self._records.home(repository.root) / name),
             branch=BRANCHES + name,
-            form="clone" if boxed else "linked",
+            form="clone" if box is not None else "linked",
             base=base,
             into=into,
             session=session_id,
+            agent=box.agent if box is not None else "",
+            sandbox=box.sandbox if box is not None else "",
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -192,8 +207,8 @@ class Engine:
         try:
             with self._git():
                 return describe(self._repository(record.repository), record)
-        except WorktreeError:  # the repository is gone, or cannot be read
-            return describe(None, record)
+        except WorktreeError as error:  # the repository or the sandbox is gone, or cannot be read
+            return describe(None, record, str(error))
 
     # -- at the end
 
@@ -326,7 +341,7 @@ class Engine:
     def _repository(self, root: str) -> Repository:
         if self._program is None:
             raise WorktreeError(NO_GIT, "no_git")
-        return Repository(self._program, root, self._records.home(root) / ".view")
+        return Repository(self._program, root, self._records.home(root) / ".view", self._enter)
 
     @contextmanager
     def _git(self, *, needed: bool = True) -> Iterator[None]:

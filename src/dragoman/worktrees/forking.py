@@ -30,7 +30,12 @@ SUBMODULE = b"160000"
 
 def starting_commit(repository: Repository, source: Record, recorded: RecordedTree | None) -> str:
     """The commit for the fork's branch: the present one, or the last that was there when the files were recorded."""
-    commit = present_commit(repository, source)
+    if source.form == "linked":
+        commit = present_commit(repository, source)
+    else:
+        clone = repository.clone(source)
+        commit = clone.state().commit
+        clone.send(repository.view(), [commit])
     if recorded is None:
         return commit
     words = ("--first-parent", "--max-count=1", f"--before={recorded.time}", commit, f"^{source.base}")
@@ -40,8 +45,12 @@ def starting_commit(repository: Repository, source: Record, recorded: RecordedTr
 
 def copy_present(repository: Repository, source: Record, folder: str) -> list[str]:
     """Write the files of another worktree that differ from its commit; returns what there is to tell."""
-    with look(repository, source) as content:
-        changed = [*content.changed, *(os.fsencode(name) for name in source.copied)]
+    if source.form == "clone":
+        changed = repository.clone(source).state().changed
+    else:
+        with look(repository, source) as content:
+            changed = content.changed
+    changed = [*changed, *(os.fsencode(name) for name in source.copied)]
     told, written = [], []
     with Tree(source.folder) as old, Tree(folder) as new:
         for path in changed:

@@ -128,10 +128,10 @@ def read_ref(directory: Path, ref: str, depth: int = 5) -> str:
         target = text[5:].strip()
         return read_ref(directory, target, depth - 1) if _is_plain(target) else ""
     if text.strip():
-        return text.strip() if _is_id(text.strip()) else ""
+        return text.strip() if is_id(text.strip()) else ""
     for line in _small(directory / "packed-refs", 1 << 24).splitlines():
         value, _, name = line.partition(" ")
-        if name == ref and _is_id(value):
+        if name == ref and is_id(value):
             return value
     return ""
 
@@ -159,5 +159,5 @@ def _is_plain(ref: str) -> bool:
     return ref.startswith("refs/") and ".." not in ref.split("/") and "\0" not in ref
 
 
-def _is_id(text: str) -> bool:
+def is_id(text: str) -> bool:
     return len(text) in (40, 64) and all(letter in "0123456789abcdef" for letter in text)

@@ -13,20 +13,21 @@ from pathlib import Path
 
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.worktrees import Merged, WorktreeError
-from dragoman.worktrees.git import View
-from dragoman.worktrees.making import admin_folder, send_commits
+from dragoman.worktrees.git import View, head_branch
 from dragoman.worktrees.records import Record
 from dragoman.worktrees.repository import Repository
-from dragoman.worktrees.status import Content, checked_out, is_ancestor, look
+from dragoman.worktrees.status import Content, is_ancestor, linked, look
 
 MOST_COMMITS = 1000
 LISTED = 20
+DRAFT = "index.dragoman"
 
 
 def merge(repository: Repository, record: Record, message: str | None, into: str | None) -> Merged:
     """Merge the worktree's branch into the one that is checked out in the repository."""
     target = _target(repository, record, into)
     tip = commit_all(repository, record, message)
+    repository.check_submodules(tip, f"merge {record.branch} with git")
     view, head = repository.view(), repository.head()
     if is_ancestor(view, tip, head):
         return Merged(record.name, head, target)
@@ -69,42 +70,69 @@ def _target(repository: Repository, record: Record, into: str | None) -> str:
 
 def commit_all(repository: Repository, record: Record, message: str | None) -> str:
     """The tip of the worktree's branch, in the repository; what is not committed is committed if there is a message."""
-    branch = checked_out(repository, record)
+    if record.form == "linked":
+        return _commit_linked(repository, record, message)
+    new, ref = _commit_clone(repository, record, message), f"refs/heads/{record.branch}"
+    old = repository.tip(ref)
+    if new != old:
+        repository.set_ref(ref, new, old, "worktree")
+    return new
+
+
+def _commit_clone(repository: Repository, record: Record, message: str | None) -> str:
+    clone = repository.clone(record)
+    state = clone.state()
+    _check_branch(state.branch, record)
+    _check_changes(state.changed, record, message)
+    if state.changed:
+        clone.commit(message or "", repository.author)
+        state = clone.state()
+    clone.send(repository.view(), [state.commit])
+    return state.commit
+
+
+def _commit_linked(repository: Repository, record: Record, message: str | None) -> str:
+    admin = linked(repository, record)
+    _check_branch(head_branch(admin), record)
+    with look(repository, record) as content:
+        _check_changes(content.changed, record, message)
+        if not content.changed:
+            return content.commit
+        new = _commit(content, record, message or "")
+        # The branch moves before the index: in between, a crash leaves changes that look staged, and loses nothing.
+        repository.set_ref(f"refs/heads/{record.branch}", new, content.commit, "worktree")
+        _replace_index(content.index, admin / "index")
+        return new
+
+
+def _check_branch(branch: str, record: Record) -> None:
     if branch != record.branch:
         raise WorktreeError(
             f"{record.folder} has {branch or 'no branch'} checked out instead of {record.branch}: merge it by hand, or "
             f"check {record.branch} out there",
             "other_branch",
         )
-    with look(repository, record) as content:
-        if content.changed and not message:
-            names = [path.decode(errors="backslashreplace") for path in content.changed]
-            raise WorktreeError(
-                f"{record.name} has files that are not committed ({_few(names)}): commit them there, or give "
-                "a message (--message) to commit them now",
-                "uncommitted",
-                names,
-            )
-        ref, old = f"refs/heads/{record.branch}", repository.tip(f"refs/heads/{record.branch}")
-        new = _commit(content, record, message) if content.changed and message else content.commit
-        if record.form == "clone":
-            send_commits(content.view, repository.view(), new, record.base)
-        if new != old:
-            repository.set_ref(ref, new, old, "worktree")
-        admin = admin_folder(repository, record) if record.form == "linked" else None
-        if admin is not None and new != content.commit:
-            _replace_index(content.index, admin / "index")
-        return new
 
 
-def _commit(content: Content, record: Record, message: str | None) -> str:
-    nested = [path for path in content.changed if path.endswith(b"/")]
+def _check_changes(changed: list[bytes], record: Record, message: str | None) -> None:
+    if changed and not message:
+        names = [path.decode(errors="backslashreplace") for path in changed]
+        raise WorktreeError(
+            f"{record.name} has files that are not committed ({_few(names)}): commit them there, or give "
+            "a message (--message) to commit them now",
+            "uncommitted",
+            names,
+        )
+    nested = [path for path in changed if path.endswith(b"/")]
     if nested:
         raise WorktreeError(
             f"{nested[0].decode(errors='backslashreplace')} in {record.folder} is a repository of its own, which cannot "
             "be committed: move it away first",
             "nested_repository",
         )
+
+
+def _commit(content: Content, record: Record, message: str) -> str:
     content.view.run(
         *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"),  # `add` runs git in submodules
         given=b"\0".join(content.changed),
@@ -112,19 +140,34 @@ def _commit(content: Content, record: Record, message: str | None) -> str:
         tree=record.folder,
     )
     tree = content.view.run("write-tree", index=content.index).decode().strip()
-    given = (message or "").encode()
-    return content.view.run("commit-tree", tree, "-p", content.commit, given=given).decode().strip()
+    return (
+        content.view.run("commit-tree", tree, "-p", content.commit, given=message.encode()).decode().strip()
+    )
 
 
 def _replace_index(made: Path, index: Path) -> None:
     """Put our index in place of a worktree's, as git does: under its lock file."""
-    lock = index.with_name("index.lock")
+    release_index(index)
+    draft, lock = index.with_name(DRAFT), index.with_name("index.lock")
+    shutil.copyfile(made, draft)
     try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        os.link(draft, lock)
     except FileExistsError as error:
+        draft.unlink()
         raise WorktreeError(f"git is at work in the worktree ({lock} exists): try again", "busy") from error
-    shutil.copyfile(made, lock)
     lock.replace(index)
+    draft.unlink()
+
+
+def release_index(index: Path) -> None:
+    """Remove the lock file of a process of ours that was killed: it is the same file as our draft."""
+    draft, lock = index.with_name(DRAFT), index.with_name("index.lock")
+    try:
+        if lock.samefile(draft):
+            lock.unlink()
+    except FileNotFoundError:
+        pass
+    draft.unlink(missing_ok=True)
 
 
 def rebase(repository: Repository, record: Record) -> Merged:
@@ -141,6 +184,7 @@ def rebase(repository: Repository, record: Record) -> Merged:
             f"The branch {onto or 'that it began on'} does not exist in {repository.root}", "no_branch"
         )
     tip, view = commit_all(repository, record, None), repository.view()
+    repository.check_submodules(tip, f"rebase {record.branch} with git")
     if is_ancestor(view, base, tip):
         return Merged(record.name, tip, onto)
     new = base
@@ -155,8 +199,7 @@ def rebase(repository: Repository, record: Record) -> Merged:
     for row in rows:
         commit, parent = row.split()
         new = _picked(view, commit, parent, new, record, onto)
-    admin = admin_folder(repository, record)
-    assert admin is not None  # `commit_all` found it
+    admin = linked(repository, record)
     _move(view, tip, new, admin / "index", record.folder)
     try:
         repository.set_ref(f"refs/heads/{record.branch}", new, tip, f"rebase onto {onto}")

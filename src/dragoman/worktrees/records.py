@@ -37,6 +37,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     ready: bool = False
     kept: bool = False
     copied: list[str] = []
+    agent: str = ""
+    sandbox: str = ""
+    """Of a clone: agent and sandbox of the session, which choose the box."""
     created: str = ""
 
 

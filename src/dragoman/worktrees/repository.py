@@ -10,15 +10,18 @@ from pathlib import Path
 from dragoman.checkpoints.git import Program
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.worktrees import WorktreeError
-from dragoman.worktrees.git import Project, View, git_directories, head_branch, make_view, read_ref
+from dragoman.worktrees.boxed import Clone, Enter
+from dragoman.worktrees.git import Project, View, git_directories, head_branch, make_view
+from dragoman.worktrees.records import Record
 
 ASK_SECONDS = 10
 BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
 class Repository:
-    def __init__(self, program: Program, root: str, view: Path) -> None:
-        """`view` is the folder for a git directory of ours."""
+    def __init__(self, program: Program, root: str, view: Path, enter: Enter | None = None) -> None:
+        """`view` is the folder for a git directory of ours; `enter` runs commands in boxes."""
+        self._enter = enter
         self.program = program
         self.root = root
         self.own, self.common = git_directories(root)
@@ -35,10 +38,14 @@ class Repository:
     def objects(self) -> Path:
         return self.common / "objects"
 
-    def view(self, more: Path | None = None) -> View:
-        """git with our configuration on the repository's objects, and on those in `more`."""
+    def view(self) -> View:
+        """git with our configuration on the repository's objects."""
         make_view(self._view, self._sha256)
-        return View(self.program, self._view, self.objects, more, self.author)
+        return View(self.program, self._view, self.objects, author=self.author)
+
+    def clone(self, record: Record) -> Clone:
+        """The clone of a boxed session."""
+        return Clone(record, self._enter)
 
     def view_of(self, objects: Path) -> View:
         """git with our configuration that writes its objects to another place."""
@@ -113,18 +120,14 @@ class Repository:
         """Raise for submodules, filters (LFS), and sparse checkouts."""
         if self.setting("core.sparseCheckout") == "true":
             raise WorktreeError(f"{self.root} is a sparse checkout, which worktrees do not support", "sparse")
+        self.check_submodules(commit, "start the session without --worktree")
         view = self.view()
-        attributes = []
-        for row in view.run("ls-tree", "-r", "-z", commit).split(b"\0"):
-            head, _, path = row.partition(b"\t")
-            if head.startswith(b"160000"):
-                raise WorktreeError(
-                    f"{self.root} has a submodule ({path.decode(errors='backslashreplace')}), and worktrees do not "
-                    "support submodules: start the session without --worktree",
-                    "submodules",
-                )
-            if path.rpartition(b"/")[2] == b".gitattributes":
-                attributes.append(head.split()[2].decode())
+        rows = (row.partition(b"\t") for row in view.run("ls-tree", "-r", "-z", commit).split(b"\0"))
+        attributes = [
+            head.split()[2].decode()
+            for head, _, path in rows
+            if path.rpartition(b"/")[2] == b".gitattributes"
+        ]
         texts = [view.run("cat-file", "blob", blob) for blob in attributes]
         for extra in (self.common / "info" / "attributes",):
             texts.append(extra.read_bytes() if extra.is_file() else b"")
@@ -145,6 +148,17 @@ class Repository:
                     "filters",
                 )
 
+    def check_submodules(self, commit: str, instead: str) -> None:
+        """Raise if a commit has a submodule."""
+        for row in self.view().run("ls-tree", "-r", "-z", commit).split(b"\0"):
+            head, _, path = row.partition(b"\t")
+            if head.startswith(b"160000"):
+                raise WorktreeError(
+                    f"{self.root} has a submodule ({path.decode(errors='backslashreplace')}), and worktrees do not "
+                    f"support submodules: {instead}",
+                    "submodules",
+                )
+
     def check_calm(self) -> None:
         """Raise if a merge, rebase or the like is under way in the repository itself."""
         for name in BUSY:
@@ -152,11 +166,6 @@ class Repository:
                 raise WorktreeError(
                     f"A merge or rebase is under way in {self.root}: finish or abort it first", "busy"
                 )
-
-
-def clone_head(folder: str) -> str:
-    """The commit that a clone has checked out, read as data."""
-    return read_ref(Path(folder, ".git"), "HEAD")
 
 
 def as_worktree_error(error: CheckpointError) -> WorktreeError:

@@ -9,31 +9,46 @@ from pathlib import Path
 from dragoman.config.root import find_root
 from dragoman.config.sections.worktrees import WorktreesConfig
 from dragoman.gateway.ports.acts import Acting, unrecorded
-from dragoman.gateway.ports.worktrees import Cleaned, Made, Merged, RecordedTree, Worktree, WorktreeWish
+from dragoman.gateway.ports.worktrees import (
+    BoxChoice,
+    Cleaned,
+    Made,
+    Merged,
+    RecordedTree,
+    Worktree,
+    WorktreeWish,
+)
+from dragoman.worktrees.boxed import Enter
 from dragoman.worktrees.engine import Engine
 
 
 class WorktreeService:
     def __init__(
-        self, folder: Path, settings_for: Callable[[Path], WorktreesConfig], acting: Acting = unrecorded
+        self,
+        folder: Path,
+        settings_for: Callable[[Path], WorktreesConfig],
+        acting: Acting = unrecorded,
+        enter: Enter | None = None,
     ) -> None:
         """`settings_for` reads the settings that hold in a repository; what it does not trust is left out."""
         self._folder = folder
-        self._engine = Engine(folder, acting)
+        self._engine = Engine(folder, acting, enter)
         self._settings_for = settings_for
 
     def wanted(self, cwd: str) -> bool:
         root = find_root(Path(cwd))
         return (root / ".git").exists() and self._settings_for(root).enabled
 
-    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool, by: str) -> Made:
-        return await asyncio.to_thread(self._create, session_id, cwd, wish, boxed, by)
+    async def create(
+        self, session_id: str, cwd: str, wish: WorktreeWish, *, box: BoxChoice | None, by: str
+    ) -> Made:
+        return await asyncio.to_thread(self._create, session_id, cwd, wish, box, by)
 
-    def _create(self, session_id: str, cwd: str, wish: WorktreeWish, boxed: bool, by: str) -> Made:
+    def _create(self, session_id: str, cwd: str, wish: WorktreeWish, box: BoxChoice | None, by: str) -> Made:
         real = str(Path(cwd).resolve())
         root = str(find_root(Path(real)))
         settings = self._settings_for(Path(root))
-        return self._engine.create(session_id, root, real, wish, settings, boxed=boxed, by=by)
+        return self._engine.create(session_id, root, real, wish, settings, box=box, by=by)
 
     async def fork(
         self,
@@ -43,11 +58,11 @@ class WorktreeService:
         wish: WorktreeWish,
         recorded: RecordedTree | None = None,
         *,
-        boxed: bool,
+        box: BoxChoice | None,
         by: str,
     ) -> Made | None:
         return await asyncio.to_thread(
-            self._engine.fork, session_id, original, cwd, wish, recorded, boxed=boxed, by=by
+            self._engine.fork, session_id, original, cwd, wish, recorded, box=box, by=by
         )
 
     async def all(self, repository: str | None = None) -> list[Worktree]:

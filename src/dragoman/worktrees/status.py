@@ -13,10 +13,10 @@ from pathlib import Path
 from msgspec import structs
 
 from dragoman.gateway.ports.worktrees import State, Worktree, WorktreeError
-from dragoman.worktrees.git import Project, View, head_branch
+from dragoman.worktrees.git import Project, View
 from dragoman.worktrees.making import admin_folder
 from dragoman.worktrees.records import Record
-from dragoman.worktrees.repository import Repository, clone_head
+from dragoman.worktrees.repository import Repository
 
 MOST_FILES = 200_000
 
@@ -35,14 +35,11 @@ class Content:
 
 @contextmanager
 def look(repository: Repository, record: Record) -> Iterator[Content]:
-    """Compare the files of a worktree with its commit; as data, with an index of ours."""
-    commit = present_commit(repository, record)
-    objects = Path(record.folder, ".git", "objects") if record.form == "clone" else None
-    view = repository.view(objects)
+    """Compare the files of a linked worktree with its commit; as data, with an index of ours."""
+    admin, commit, view = linked(repository, record), present_commit(repository, record), repository.view()
     with tempfile.TemporaryDirectory(dir=view.directory) as folder:
         index = Path(folder, "index")
-        admin = admin_folder(repository, record) if record.form == "linked" else None
-        if admin is not None and (admin / "index").is_file():
+        if (admin / "index").is_file():
             shutil.copyfile(admin / "index", index)
         else:
             view.run("read-tree", commit, index=index)
@@ -63,31 +60,27 @@ def look(repository: Repository, record: Record) -> Iterator[Content]:
         yield Content(view, index, commit, paths)
 
 
+def linked(repository: Repository, record: Record) -> Path:
+    """The folder in the repository that stands for a linked worktree."""
+    admin = admin_folder(repository, record)
+    if admin is None:
+        raise WorktreeError(f"{record.folder} is not linked to {record.repository} any more", "not_linked")
+    return admin
+
+
 def present_commit(repository: Repository, record: Record) -> str:
-    """The commit that the files of a worktree are compared with."""
-    tip = repository.tip(f"refs/heads/{record.branch}")
-    if record.form == "linked":
-        admin = admin_folder(repository, record)
-        if admin is None:
-            raise WorktreeError(
-                f"{record.folder} is not linked to {record.repository} any more", "not_linked"
-            )
-        own = Project(repository.program, admin)
-        found = own.run("rev-parse", "--verify", "-q", "HEAD^{commit}", accepted=(0, 1, 128))
-        return found.decode().strip() or tip or record.base
-    head = clone_head(record.folder)
-    if not head:
-        return tip or record.base
-    view = repository.view(Path(record.folder, ".git", "objects"))
-    return tip if tip and is_ancestor(view, head, tip) else head
+    """The commit that a linked worktree has checked out."""
+    own = Project(repository.program, linked(repository, record))
+    found = own.run("rev-parse", "--verify", "-q", "HEAD^{commit}", accepted=(0, 1, 128))
+    return found.decode().strip() or repository.tip(f"refs/heads/{record.branch}") or record.base
 
 
 def is_ancestor(view: View, older: str, newer: str) -> bool:
     return view.run("rev-list", "--count", "--max-count=1", older, f"^{newer}").strip() == b"0"
 
 
-def describe(repository: Repository | None, record: Record) -> Worktree:
-    """A worktree as it is; what cannot be told counts as one that would be lost."""
+def describe(repository: Repository | None, record: Record, trouble: str = "") -> Worktree:
+    """A worktree as it is; without a repository it cannot be told what it holds, and `trouble` says why."""
     present = Path(record.folder).is_dir()
     state: State = "missing" if not present else "ready" if record.ready else "unfinished"
     found = Worktree(
@@ -100,47 +93,43 @@ def describe(repository: Repository | None, record: Record) -> Worktree:
         session=record.session,
         into=record.into,
         kept=record.kept,
-        uncommitted=int(present),
         bytes=disk_use(record.folder),
     )
     if repository is None:
-        return found
-    uncommitted = 0
+        return structs.replace(found, unknown=trouble)
+    uncommitted, own = 0, frozenset[str]()
     if present and (record.ready or _was_filled(repository, record)):
-        with look(repository, record) as content:
-            uncommitted, commit = len(content.changed), content.commit
-            unmerged = _unmerged(repository, record, content.view, commit)
-    else:
-        unmerged = _unmerged(repository, record, repository.view(), "")
-    return structs.replace(found, uncommitted=uncommitted, unmerged=unmerged)
+        if record.form == "clone":
+            clone = repository.clone(record).state()
+            uncommitted, own = len(clone.changed), clone.own
+        else:
+            with look(repository, record) as content:
+                uncommitted, own = len(content.changed), frozenset({content.commit})
+    return structs.replace(found, uncommitted=uncommitted, unmerged=_unmerged(repository, record, own))
 
 
 def _was_filled(repository: Repository, record: Record) -> bool:
     """Whether an unfinished worktree got its files: before that there is nothing to compare."""
     if record.form == "clone":
-        return Path(record.folder, ".git", "index").is_file() and bool(clone_head(record.folder))
+        return Path(record.folder, ".git", "index").is_file()
     admin = admin_folder(repository, record)
     return admin is not None and (admin / "index").is_file()
 
 
-def _unmerged(repository: Repository, record: Record, view: View, commit: str) -> int:
+def _unmerged(repository: Repository, record: Record, own: frozenset[str]) -> int:
     """Commits of the worktree that neither the branch it began on nor the checked out one has."""
-    tips = {commit, repository.tip(f"refs/heads/{record.branch}")} - {""}
-    bases = {repository.tip("HEAD"), repository.tip(f"refs/heads/{record.into}") if record.into else ""} - {
-        ""
-    }
+    view = repository.view()
+    given = "".join(f"{commit}\n" for commit in sorted(own)).encode()
+    rows = view.run("cat-file", "--batch-check=%(objectname) %(objecttype)", given=given).split(b"\n")
+    known = {row.split()[0].decode() for row in rows if row.endswith(b" commit")}
+    tips = sorted((known | {repository.tip(f"refs/heads/{record.branch}")}) - {""})
+    into = repository.tip(f"refs/heads/{record.into}") if record.into else ""
+    bases = {repository.tip("HEAD"), into} - {""} or {record.base}
+    missing = len(own - known)  # only a clone can have commits that its repository lacks
     if not tips:
-        return 0
-    bases = bases or {record.base}
-    return int(view.run("rev-list", "--count", *sorted(tips), *(f"^{base}" for base in sorted(bases))))
-
-
-def checked_out(repository: Repository, record: Record) -> str:
-    """The branch that a worktree has checked out now."""
-    if record.form == "clone":
-        return head_branch(Path(record.folder, ".git"))
-    admin = admin_folder(repository, record)
-    return head_branch(admin) if admin is not None else ""
+        return missing
+    given = "".join(f"{tip}\n" for tip in (*tips, *(f"^{base}" for base in sorted(bases)))).encode()
+    return missing + int(view.run("rev-list", "--count", "--stdin", given=given))
 
 
 def disk_use(folder: str) -> int:

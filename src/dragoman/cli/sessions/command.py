@@ -297,7 +297,9 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool, discard: bool) -
     from dragoman.cli.sessions.find import find, with_store
     from dragoman.cli.sessions.state import look
 
-    paths, limit = _load(*ids)
+    paths, loaded = load_settings(quiet=True)
+    _check_any(paths, *ids)
+    limit = loaded.config.limits.max_message_bytes
 
     async def read(store: FileStore) -> list[View]:
         records = {record.id: record for record in [await find(store, id) for id in ids]}
@@ -307,7 +309,7 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool, discard: bool) -
     if not yes:
         _confirm(ctx, views)
     for view in views:
-        stays = remove(paths, view, limit, discard=discard)
+        stays = remove(paths, loaded.config, view, discard=discard)
         click.echo(f"deleted {view.record.id}")
         if "error" in stays:
             complain(f"its worktree stays: {stays['error']}")

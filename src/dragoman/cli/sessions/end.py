@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dragoman.cli.audit.tell import command_audit, tell
 from dragoman.cli.conversation import Conversation
 from dragoman.cli.sessions.state import View
+from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.agent import AgentUnavailable
@@ -26,12 +27,13 @@ async def close(view: View, max_bytes: int) -> None:
         await owner.result("session/close", {"sessionId": view.record.id})
 
 
-def delete(paths: Paths, view: View, max_bytes: int, *, discard: bool = False) -> JsonObject:
+def delete(paths: Paths, config: Config, view: View, *, discard: bool = False) -> JsonObject:
     """Delete a session; returns its worktree if that stays, else an empty object."""
-    return asyncio.run(_delete(paths, view, max_bytes, discard))
+    return asyncio.run(_delete(paths, config, view, discard))
 
 
-async def _delete(paths: Paths, view: View, max_bytes: int, discard: bool) -> JsonObject:
+async def _delete(paths: Paths, config: Config, view: View, discard: bool) -> JsonObject:
+    max_bytes = config.limits.max_message_bytes
     if view.address is not None:
         return await _delete_at(view.address, view.record.id, max_bytes, discard)
     store = await FileStore.open(paths.database, paths.ensure(paths.runtime_dir))
@@ -39,7 +41,7 @@ async def _delete(paths: Paths, view: View, max_bytes: int, discard: bool) -> Js
     try:
         await store.delete(view.record.id)
         await asyncio.to_thread(_delete_checkpoints, paths, view.record.id)
-        return await asyncio.to_thread(_delete_worktree, paths, view.record.id, discard)
+        return await asyncio.to_thread(_delete_worktree, paths, config, view.record.id, discard)
     except SessionHeld as held:  # another process acquired it meanwhile
         return await _delete_at(held.holder.owner.address, view.record.id, max_bytes, discard)
     finally:
@@ -58,16 +60,15 @@ def _delete_checkpoints(paths: Paths, session_id: str) -> None:
         complain(f"warning: its checkpoints stay: {error}")
 
 
-def _delete_worktree(paths: Paths, session_id: str, discard: bool) -> JsonObject:
+def _delete_worktree(paths: Paths, config: Config, session_id: str, discard: bool) -> JsonObject:
+    from dragoman.cli.worktrees.opening import open_engine
     from dragoman.gateway.ports.worktrees import WorktreeError
-    from dragoman.worktrees.engine import Engine
 
-    folder = paths.state_dir / "worktrees"
-    if not folder.is_dir():
+    if not (paths.state_dir / "worktrees").is_dir():
         return {}
     try:
-        with command_audit() as acting:
-            stays = Engine(folder, acting).session_deleted(session_id, discard=discard)
+        with command_audit() as acting, open_engine(config, paths, acting) as engine:
+            stays = engine.session_deleted(session_id, discard=discard)
     except WorktreeError as error:
         return {"error": str(error)}
     if stays is None:

@@ -57,8 +57,8 @@ def list_worktrees(repository: str | None, as_json: bool) -> None:
 
     from dragoman.cli.terminal.table import print_table
 
-    _, engine = _open()
-    found = engine.all(_root(repository) if repository is not None else None)
+    with _open() as (_, engine):
+        found = engine.all(_root(repository) if repository is not None else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
     elif not found:
@@ -94,7 +94,7 @@ def merge(name: str, message: str | None, into: str | None, repository: str | No
 
     Hooks, filters and merge drivers of the repository do not run. A conflict changes nothing.
     """
-    with _recording() as engine:
+    with _recording() as (_, engine):
         done = engine.merge(name, _root(repository), message, into)
     _tell(done, as_json, "merged into")
 
@@ -105,7 +105,7 @@ def merge(name: str, message: str | None, into: str | None, repository: str | No
 @AS_JSON
 def rebase(name: str, repository: str | None, as_json: bool) -> None:
     """Move a worktree's commits onto the branch that it began on. A conflict changes nothing."""
-    with _recording() as engine:
+    with _recording() as (_, engine):
         done = engine.rebase(name, _root(repository))
     _tell(done, as_json, "rebased onto")
 
@@ -116,8 +116,8 @@ def rebase(name: str, repository: str | None, as_json: bool) -> None:
 @AS_JSON
 def keep(name: str, repository: str | None, as_json: bool) -> None:
     """Keep a worktree, whatever becomes of its session; only `discard` removes it."""
-    _, engine = _open()
-    found = engine.keep(name, _root(repository))
+    with _open() as (_, engine):
+        found = engine.keep(name, _root(repository))
     _show(found, as_json, f"kept {found.name}: {found.folder}, branch {found.branch}")
 
 
@@ -131,15 +131,15 @@ def discard(ctx: click.Context, name: str, yes: bool, repository: str | None, as
     """Remove a worktree's folder and branch; asks if something would be lost."""
     from dragoman.gateway.ports.worktrees import WorktreeError
 
-    _, engine = _open()
     root = _root(repository)
-    found = engine.find(name, root)
+    with _open() as (_, engine):
+        found = engine.find(name, root)
     if found.loses and not yes:
         if sys.stdin is None or not sys.stdin.isatty():
             raise WorktreeError(f"{name} has {found.loses}: --yes discards it all the same", "would_lose")
         click.confirm(f"{name} has {found.loses}. Discard it for good?", abort=True, err=True)
-    with _recording() as recorded:
-        found = recorded.discard(name, root, force=True)
+    with _recording() as (_, engine):
+        found = engine.discard(name, root, force=True)
     _show(found, as_json, f"discarded {found.name} and the branch {found.branch}")
 
 
@@ -149,8 +149,7 @@ def clean(as_json: bool) -> None:
     """Remove worktrees that hold nothing of their own, without a running session, and what crashes left."""
     import msgspec
 
-    paths, _ = _open()
-    with _recording() as engine:
+    with _recording() as (paths, engine):
         done = engine.clean(_live(paths))
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False))
@@ -163,22 +162,24 @@ def clean(as_json: bool) -> None:
         click.echo("Nothing to remove.", err=True)
 
 
-def _open() -> tuple[Paths, Engine]:
-    from dragoman.worktrees.engine import Engine
+@contextmanager
+def _open() -> Iterator[tuple[Paths, Engine]]:
+    from dragoman.cli.worktrees.opening import open_engine
 
-    paths, _ = load_settings(quiet=True)
-    return paths, Engine(paths.state_dir / "worktrees")
+    paths, loaded = load_settings(quiet=True)
+    with open_engine(loaded.config, paths) as engine:
+        yield paths, engine
 
 
 @contextmanager
-def _recording() -> Iterator[Engine]:
+def _recording() -> Iterator[tuple[Paths, Engine]]:
     """An engine whose acts are in the audit."""
     from dragoman.cli.audit.tell import command_audit
-    from dragoman.worktrees.engine import Engine
+    from dragoman.cli.worktrees.opening import open_engine
 
-    paths, _ = load_settings(quiet=True)
-    with command_audit() as acting:
-        yield Engine(paths.state_dir / "worktrees", acting)
+    paths, loaded = load_settings(quiet=True)
+    with command_audit() as acting, open_engine(loaded.config, paths, acting) as engine:
+        yield paths, engine
 
 
 def _root(given: str | None) -> str | None:

@@ -14,7 +14,7 @@ import msgspec
 from dragoman.gateway.json_types import JsonObject, own_meta
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.sandbox import Box
-from dragoman.gateway.ports.worktrees import Made, RecordedTree, WorktreeError, WorktreeWish
+from dragoman.gateway.ports.worktrees import BoxChoice, Made, RecordedTree, WorktreeError, WorktreeWish
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, invalid_params
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ async def placed(
             yield Place(cwd, sandbox)
             return
         box = _box(client, agent, cwd, sandbox)
-        boxed = box is not None and box.apart
-        made = await gateway.worktrees.create(session_id, cwd, wish, boxed=boxed, by=by)
+        made = await gateway.worktrees.create(session_id, cwd, wish, box=_choice(agent, box), by=by)
     except WorktreeError as error:
         raise as_rpc_error(error) from error
     # Rules on workspaces are about the repository: the sandbox that they prescribe holds in the worktree too.
@@ -86,11 +85,10 @@ async def forked(
     made, by = None, client.terms.identity.name
     if _same_project(original, cwd) and gateway.worktrees is not None:
         wish = _wish(client, cwd, params) or WorktreeWish()
-        box = _box(client, agent, home, sandbox)
-        boxed = box is not None and box.apart
+        choice = _choice(agent, _box(client, agent, home, sandbox))
         try:
             made = await gateway.worktrees.fork(
-                session_id, original.id, home, wish, recorded, boxed=boxed, by=by
+                session_id, original.id, home, wish, recorded, box=choice, by=by
             )
         except WorktreeError as error:
             raise as_rpc_error(error) from error
@@ -121,6 +119,11 @@ def _box(client: ClientConnection, agent: str, cwd: str, sandbox: str | None) ->
             "worktree",
         )
     return box
+
+
+def _choice(agent: str, box: Box | None) -> BoxChoice | None:
+    """What chooses the box of a boxed session; None for one that needs no clone."""
+    return BoxChoice(agent, box.name) if box is not None and box.apart else None
 
 
 @asynccontextmanager

@@ -39,11 +39,13 @@ class Worktree(Struct, frozen=True, rename="camel", omit_defaults=True):
     unmerged: int = 0
     """Commits that the branch it began on does not have."""
     bytes: int = 0
+    unknown: str = ""
+    """Why it cannot be told what it holds; then the two counts are zero."""
 
     @property
     def loses(self) -> str:
         """What would be lost with it, in words; empty if nothing."""
-        parts = []
+        parts = [f"files that cannot be looked at: {self.unknown}"] if self.unknown else []
         if self.uncommitted:
             parts.append(f"{self.uncommitted} file{'s' if self.uncommitted > 1 else ''} not committed")
         if self.unmerged:
@@ -79,6 +81,14 @@ class WorktreeWish:
 
 
 @dataclass(frozen=True)
+class BoxChoice:
+    """What chooses the box of a session."""
+
+    agent: str
+    sandbox: str
+
+
+@dataclass(frozen=True)
 class RecordedTree:
     """The files of a session's project as a checkpoint recorded them."""
 
@@ -107,7 +117,9 @@ class Worktrees(Protocol):
     def wanted(self, cwd: str) -> bool:
         """Whether the settings give sessions in this folder a worktree."""
 
-    async def create(self, session_id: str, cwd: str, wish: WorktreeWish, *, boxed: bool, by: str) -> Made:
+    async def create(
+        self, session_id: str, cwd: str, wish: WorktreeWish, *, box: BoxChoice | None, by: str
+    ) -> Made:
         """Make a worktree for a session that is being created; raises `WorktreeError`."""
 
     async def fork(
@@ -118,7 +130,7 @@ class Worktrees(Protocol):
         wish: WorktreeWish,
         recorded: RecordedTree | None = None,
         *,
-        boxed: bool,
+        box: BoxChoice | None,
         by: str,
     ) -> Made | None:
         """Make a worktree for a fork, with the files that the original session's worktree has now, or those recorded.
