@@ -32,12 +32,12 @@ class BoxRunner:
     async def run(self, record: Record, words: Sequence[str], env: Mapping[str, str], output: int) -> int:
         """Run a command to its end, in the folder of a record; returns its exit code."""
         from dragoman.agents.program import SpawnError
-        from dragoman.services.spawn import BoxSpawn, Command
+        from dragoman.services.spawn import Command, Spawn
 
         box = self._find(record)
         command = Command(words, {**box.environment, **env}, record.folder)
         try:
-            running = await BoxSpawn(self._custody, box)(command, output)
+            running = await Spawn(self._custody, box)(command, output)
         except SpawnError as error:
             raise WorktreeError(f"The sandbox of {record.name} cannot be used: {error}", "no_box") from error
         try:
