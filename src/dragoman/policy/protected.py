@@ -8,9 +8,12 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dragoman.policy.act import Act, Command, PathFact
 from dragoman.policy.nested import SETTINGS, Seen, find_place
+from dragoman.policy.shell.programs.git import only_reads
+from dragoman.policy.shell.programs.names import names
 
 _MOVES_TREES = frozenset({"rm", "mv", "rmdir", "chmod", "chown", "chgrp", "find", "ln", "shred"})
 _CHANGES = frozenset(
@@ -26,12 +29,33 @@ def denied_place(act: Act, folders: Sequence[str]) -> tuple[PathFact, str] | Non
     worktree = act.workspace if act.project else None
     for command in act.commands:
         for path in command.paths:
-            if _is_denied(path, folders, worktree):
-                return path, path.path
+            if _is_denied(path, folders, worktree) or (
+                path.access == "read" and _may_write(command) and _names_protected(path, worktree)
+            ):
+                return replace(path, access="write") if _may_write(command) else path, path.path
             if path.access == "write" and (place := _place_inside(command, path, folders)):
                 return path, place
     lone = next((path for path in act.paths if _is_denied(path, folders, worktree)), None)
     return (lone, lone.path) if lone is not None else None
+
+
+_BUILDERS = names(
+    """
+    pytest py.test python python3 node cargo go npm pnpm yarn make gmake docker kubectl gh tsc
+    """
+)
+"""Programs that write what they make to files that an option names: `go test -o`, `cargo --target-dir`."""
+
+
+def _may_write(command: Command) -> bool:
+    if command.names[0] == "git":
+        return len(command.names) > 1 and not (only_reads(command.names[1]) or command.names[1] == "config")
+    return command.names[0] in _BUILDERS
+
+
+def _names_protected(path: PathFact, worktree: str | None) -> bool:
+    """Whether the path itself is protected; of a pattern, what it stands for may be."""
+    return _is_protected(replace(path, names=()), (), worktree)
 
 
 def doubtful_place(act: Act, folders: Sequence[str]) -> str | None:
@@ -85,8 +109,8 @@ def _is_protected(path: PathFact, folders: Sequence[str], worktree: str | None =
         _is_protected(PathFact(name, path.access, path.outside), folders, worktree) for name in path.names
     ):
         return True
-    if worktree is not None and path.known and path.path.startswith(worktree.rstrip("/") + "/"):
-        inner = path.path[len(worktree.rstrip("/")) :]
+    if worktree is not None and path.known and _is_below(path.path, worktree):
+        inner = path.path[len(worktree.rstrip("/")) :] or "/"
         return _is_protected(PathFact(inner, path.access, path.outside), ())
     parts = _folded(path.path).rstrip("/").split("/")
     if any(_may_be(part, ".dragoman") for part in parts) or _is_git(parts[-1]):
@@ -105,6 +129,10 @@ def _folded(path: str) -> str:
 def _is_within(path: str, folder: str) -> bool:
     path, folder = _folded(path), _folded(folder).rstrip("/")
     return path == folder or path.startswith(folder + "/")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _is_git(part: str) -> bool:

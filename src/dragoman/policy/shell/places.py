@@ -22,6 +22,8 @@ _WIDE = re.compile(r"[*?\[\\]")
 _LONGEST_NAME = 255
 _PROCESS = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?")
 _MOST_LINKS = 40
+_OWN = re.compile(r"/\.(?:git|dragoman)(?:/|$)", re.IGNORECASE)
+"""Folders whose files choose what others run."""
 
 
 def is_stream(path: str) -> bool:
@@ -118,16 +120,17 @@ def facts_of(arg: Arg, access: Access, scope: Scope, workspace: str) -> list[Pat
 
 
 def folders_outside(scope: Scope, access: Access, workspace: str) -> list[PathFact]:
-    """The folders that a program runs in, if not in the workspace: they may be read without being named."""
+    """The folders that a program runs in and may read without naming them: those outside, and those of `.git`."""
     if scope.folders is None:
         return [not_known("(an unknown folder)", access)]
     # Not `real`, save for the workspace itself: a link may be there by now.
     found = [real_place(folder) for folder in scope.folders if folder != workspace]
-    return [
-        PathFact(folder, access, outside=True)
-        for folder, sure in found
-        if not sure or is_outside(folder, workspace)
-    ]
+    facts = []
+    for folder, sure in found:
+        outside = not sure or is_outside(folder, workspace)
+        if outside or (access == "write" and _OWN.search(folder)):
+            facts.append(PathFact(folder, access, outside))
+    return facts
 
 
 def _resolved(arg: Arg, access: Access, folders: tuple[str, ...], workspace: str) -> list[PathFact]:

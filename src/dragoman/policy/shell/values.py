@@ -213,8 +213,14 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
         return Arg(text, tuple(dict.fromkeys(made)), pattern=pattern)
     prefix = made[0] if len(made) == 1 and not pattern else ""
     wild = any(piece.kind == "variable" and piece.text in scope.variables for piece in pieces)
+    names = [piece.text for piece in pieces if piece.kind == "variable"]
     return Arg(
-        source or prefix + "…", None, prefix, splits=any(_may_split(piece) for piece in pieces), wild=wild
+        source or prefix + "…",
+        None,
+        prefix,
+        splits=any(_may_split(piece) for piece in pieces),
+        wild=wild,
+        pattern=any(_PATTERN.search(value) for name in names for value in scope.value(name) or ()),
     )
 
 

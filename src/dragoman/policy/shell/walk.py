@@ -27,7 +27,17 @@ from dragoman.policy.shell.syntax.parts import (
     Unreadable,
     Word,
 )
-from dragoman.policy.shell.values import IS_NUMBER, NUMBER, SPECIAL, Arg, Scope, Values, expand, value_of
+from dragoman.policy.shell.values import (
+    IS_NUMBER,
+    NUMBER,
+    SPECIAL,
+    Arg,
+    Scope,
+    Values,
+    expand,
+    fixed,
+    value_of,
+)
 
 _ROUNDS = 6
 _STEPS = 8 * MAX_COMMANDS
@@ -189,6 +199,11 @@ class Walker:
         self._assign(node.name, values if known and len(values) <= MAX_VALUES else None, inner)
         if any(arg.pattern for arg in args):
             inner.patterns = inner.patterns | {node.name}
+        for arg in (
+            args
+        ):  # the names of files that are not in this folder are read, whatever the body does with them
+            if arg.pattern and any(value.startswith("/") or ".." in value for value in arg.values or ("/",)):
+                self.emit(Call([fixed(":"), arg], {}, [], scope))
 
     # commands
 

@@ -44,8 +44,8 @@ COPIES = frozenset({"cp", "install", "rsync", "scp", "ln", "mv"})
 
 def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -> list[tuple[Arg, Access]]:
     """The arguments that are files, with what is done to them."""
-    if program in NO_FILES:
-        return []
+    if program in NO_FILES:  # `echo /etc/*` still tells the names of files
+        return [(arg, "read") for arg in words if arg.pattern]
     access: Access = "read" if program in _READS or program in _PATTERN_FIRST else "write"
     if any(effect.does == "writes" for effect in effects or ()):
         access = "write"
@@ -73,7 +73,21 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     if program in ("wc", "du"):  # `--files0-from` reads names that the line does not tell
         found += [(Arg(arg.text, None), "read") for arg in words if arg.text.startswith("--f")]
     found += [(arg, access) for arg in _in_options(words)]
+    found += [(arg, "read") for arg in _of_form(words)] if program == "curl" else []
+    if _writes_here(program, words):
+        found.append((fixed("."), "write"))
     return found + [(arg, "read") for arg, does in found if both and does == "write"]
+
+
+def _writes_here(program: str, words: list[Arg]) -> bool:
+    """Whether a file is written to the folder of the line, under a name that its address has, or its server."""
+    if program == "wget":
+        return not any(re.match(r"-[^-]*[OP]|--output-d|--directory-p", arg.text) for arg in words)
+    return (
+        program == "curl"
+        and any(re.match(r"-[^-]*O|--remote-n", arg.text) for arg in words)
+        and not any(arg.text.startswith("--output-d") for arg in words)
+    )
 
 
 def makes_links(program: str, words: list[Arg]) -> bool:
@@ -212,6 +226,27 @@ def _in_option(text: str) -> str:
     return ""
 
 
+_FORM = re.compile(r"-[^-]*F|--fo.*", re.DOTALL)
+_IN_FORM = re.compile(r"[^=]*=[@<](.*)", re.DOTALL)
+_PLAIN_IN_FORM = re.compile(r"[\w./~+-]+")
+
+
+def _of_form(words: list[Arg]) -> Iterator[Arg]:
+    """Files in forms of curl: `-F a=@x`, `-F 'a=<x'`; several, quoted ones and headers from a file are not known."""
+    for before, arg in zip(["", *(each.text for each in words)], words, strict=False):
+        joined = _FORM.match(arg.text)
+        if joined is None and not _FORM.fullmatch(before):
+            continue
+        text = arg.only if arg.only is not None else arg.prefix
+        found = _IN_FORM.fullmatch(text[2:] if joined is not None else text)
+        if arg.only is None or (found is None and re.search(r"[@<]", text)):
+            yield Arg(arg.text, None)
+        elif found is not None:
+            name, _, rest = found[1].partition(";")
+            plain = _PLAIN_IN_FORM.fullmatch(name) and not re.search(r"[@<]", rest)
+            yield fixed(name) if plain else Arg(arg.text, None)
+
+
 def _of_dd(words: list[Arg]) -> Iterator[tuple[Arg, Access]]:
     for arg in words:
         name, _, value = (arg.only if arg.only is not None else arg.prefix).partition("=")
@@ -309,82 +344,3 @@ _PLAIN_TESTS = names("-print -print0 -prune -empty -depth -H -P -L -and -a -true
 def _ends_exec(words: list[Arg], at: int, start: int) -> bool:
     """`;` ends the command; `+` only after `{}`, elsewhere it is an argument."""
     return words[at].text == ";" or (words[at].text == "+" and at > start and words[at - 1].text == "{}")
-
-
-# sed and awk
-
-
-@dataclass(slots=True)
-class Scripted:
-    scripts: list[Arg] = field(default_factory=list)
-    files: list[Arg] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    in_place: bool = False
-
-
-_SED_LONG = frozenset(
-    {
-        "--quiet",
-        "--silent",
-        "--regexp-extended",
-        "--separate",
-        "--unbuffered",
-        "--null-data",
-        "--posix",
-        "--sandbox",
-        "--version",
-        "--help",
-    }
-)
-
-
-def read_sed(words: list[Arg]) -> Scripted:
-    found, plain, at, options = Scripted(), [], 0, True
-    while at < len(words):
-        arg = words[at]
-        text = arg.only if arg.only is not None else arg.prefix
-        at += 1
-        if not options or not text.startswith("-") or text == "-":
-            plain.append(arg)
-        elif text == "--":
-            options = False
-        elif arg.only is None:
-            found.reasons.append("an option of `sed` is an expansion")
-        elif text in ("-e", "--expression"):
-            found.scripts += words[at : at + 1]
-            at += 1
-        elif text.startswith("--expression="):
-            found.scripts.append(fixed(text.partition("=")[2]))
-        elif text in _SED_LONG or re.fullmatch(r"-[nErsuz]+", text):
-            continue
-        elif re.fullmatch(r"-[nErsuz]*i(?:[A-Za-z0-9._~-]*)|--in-place(?:=.*)?", text):
-            found.in_place = True
-        elif re.fullmatch(r"-[nErsuz]+e", text):
-            found.scripts += words[at : at + 1]
-            at += 1
-        else:
-            found.reasons.append(f"`{text}` of `sed` is not known")
-    if not found.scripts:
-        found.scripts, plain = plain[:1], plain[1:]
-    found.files = plain
-    return found
-
-
-def read_awk(words: list[Arg]) -> Scripted:
-    found, at = Scripted(), 0
-    while at < len(words):
-        arg = words[at]
-        text = arg.only if arg.only is not None else arg.prefix
-        if not text.startswith("-") or text == "-":
-            break
-        at += 1
-        if text in ("-F", "-v"):
-            if at < len(words) and words[at].only is None:
-                found.reasons.append("an option of `awk` is an expansion")
-            at += 1
-        elif text == "--":
-            break
-        elif arg.only is None or not re.fullmatch(r"-F.*|-v[A-Za-z_]\w*=.*", text, re.DOTALL):
-            found.reasons.append(f"`{arg.text}` of `awk` is not known")
-    found.scripts, found.files = words[at : at + 1], words[at + 1 :]
-    return found

@@ -114,7 +114,7 @@ def _is_bare_repository(folder: str) -> bool:
 def check_sed(
     words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[Pair], reason: Reason
 ) -> None:
-    found = files.read_sed(words)
+    found = scripts.read_sed(words)
     for text in found.reasons:
         reason(text)
     for arg in found.files:
@@ -130,7 +130,7 @@ def check_sed(
 
 
 def check_awk(words: list[Arg], scope: Scope, pairs: list[Pair], reason: Reason) -> None:
-    found = files.read_awk(words)
+    found = scripts.read_awk(words)
     for text in found.reasons:
         reason(text)
     for script in found.scripts:

@@ -62,7 +62,15 @@ PROGRAMS: dict[str, Options] = {
                 *("--basetemp", "--junitxml", "--junit-xml", "--log-file", "--debug", "--report-log"),
                 *("--cov-report", "--html", "--result-log"),
             ),
-            runs=("--pastebin", "-p", "--override-ini", "-o", "--pdbcls", "--pyargs"),
+            runs=(
+                *("--pastebin", "-p", "--override-ini", "-o", "--pdbcls", "--pyargs", "--trace"),
+                *(
+                    "--tx",
+                    "--px",
+                    "--rsyncdir",
+                    "--rsyncignore",
+                ),  # of xdist: other interpreters, other machines
+            ),
             prints=False,
             words=(r"@.*",),
             takes="krmnWc",
@@ -205,9 +213,12 @@ PROGRAMS: dict[str, Options] = {
             "--globalconfig",
             "--shell",
             "--call",
+            "-C",
+            "--local-prefix",
+            "--onload-script",
         ),
         prints=False,
-        words=(r"-+(?:script-|node-o|pref|userc|globalc).*",),  # one dash is as good as two
+        words=(r"-+(?:script-|node-o|pref|userc|globalc|local-p|onload).*",),  # one dash is as good as two
     ),
     "pnpm": Options(runs=("--script-shell", "--node-options", "--shell-mode", "--dir"), prints=False),
     "yarn": Options(runs=("--script-shell", "--use-yarnrc", "--cwd"), prints=False),

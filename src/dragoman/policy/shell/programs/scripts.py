@@ -3,6 +3,86 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+
+from dragoman.policy.shell.values import Arg, fixed
+
+
+@dataclass(slots=True)
+class Scripted:
+    scripts: list[Arg] = field(default_factory=list)
+    files: list[Arg] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    in_place: bool = False
+
+
+_SED_LONG = frozenset(
+    {
+        "--quiet",
+        "--silent",
+        "--regexp-extended",
+        "--separate",
+        "--unbuffered",
+        "--null-data",
+        "--posix",
+        "--sandbox",
+        "--version",
+        "--help",
+    }
+)
+
+
+def read_sed(words: list[Arg]) -> Scripted:
+    found, plain, at, options = Scripted(), [], 0, True
+    while at < len(words):
+        arg = words[at]
+        text = arg.only if arg.only is not None else arg.prefix
+        at += 1
+        if not options or not text.startswith("-") or text == "-":
+            plain.append(arg)
+        elif text == "--":
+            options = False
+        elif arg.only is None:
+            found.reasons.append("an option of `sed` is an expansion")
+        elif text in ("-e", "--expression"):
+            found.scripts += words[at : at + 1]
+            at += 1
+        elif text.startswith("--expression="):
+            found.scripts.append(fixed(text.partition("=")[2]))
+        elif text in _SED_LONG or re.fullmatch(r"-[nErsuz]+", text):
+            continue
+        elif re.fullmatch(r"-[nErsuz]*i(?:[A-Za-z0-9._~-]*)|--in-place(?:=.*)?", text):
+            found.in_place = True
+        elif re.fullmatch(r"-[nErsuz]+e", text):
+            found.scripts += words[at : at + 1]
+            at += 1
+        else:
+            found.reasons.append(f"`{text}` of `sed` is not known")
+    if not found.scripts:
+        found.scripts, plain = plain[:1], plain[1:]
+    found.files = plain
+    return found
+
+
+def read_awk(words: list[Arg]) -> Scripted:
+    found, at = Scripted(), 0
+    while at < len(words):
+        arg = words[at]
+        text = arg.only if arg.only is not None else arg.prefix
+        if not text.startswith("-") or text == "-":
+            break
+        at += 1
+        if text in ("-F", "-v"):
+            if at < len(words) and words[at].only is None:
+                found.reasons.append("an option of `awk` is an expansion")
+            at += 1
+        elif text == "--":
+            break
+        elif arg.only is None or not re.fullmatch(r"-F.*|-v[A-Za-z_]\w*=.*", text, re.DOTALL):
+            found.reasons.append(f"`{arg.text}` of `awk` is not known")
+    found.scripts, found.files = words[at : at + 1], words[at + 1 :]
+    return found
+
 
 _ADDRESS = r"(?:[0-9]+(?:~[0-9]+)?|\$|/(?:[^/\\\n]|\\[^\n])*/I?)"
 _RANGE = re.compile(rf"\s*(?:{_ADDRESS}(?:\s*,\s*(?:{_ADDRESS}|[+~][0-9]+))?)?\s*!?\s*")
@@ -94,8 +174,16 @@ _REGEX = re.compile(r"(^|[(,~!&|{;}\n][ \t]{0,80})/(?:[^/\\\n\[]|\\.|\[[^\]/\n]*
 _RUNS = re.compile(r"system|getline|ARGV|ARGC|PROCINFO|@|\bclose\b|\bfflush\b|(?<!\|)\|(?!\|)|\|&")
 
 
+_QUOTE_BETWEEN_SLASHES = re.compile(r'/[^\n]*"[^\n]*/|\\\n')
+"""Text whose strings and regular expressions begin elsewhere if a slash is a division; or a line that goes on."""
+
+
 def awk_only_prints(program: str) -> bool:
     """Whether an awk program neither starts commands nor reads or writes files."""
+    if ">" not in program and not _RUNS.search(program.replace("||", " or ")):
+        return True  # however it is read
+    if _QUOTE_BETWEEN_SLASHES.search(program):
+        return False
     text = _STRING.sub('""', program)
     text = _REGEX.sub(r"\1/x/", text)
     text = text.replace("||", " or ")
