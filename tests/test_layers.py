@@ -71,7 +71,15 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "transports": ("wire", "rpc", "gateway", "terminal"),
     "usage": ("gateway.ports",),
     "store": ("wire", "gateway.ports", "config", "machine", "atomic_file", "search.index", "usage"),
-    "search": ("wire", "gateway.ports", "gateway.delivery.events", "store", "agents", "terminal"),
+    "search": (
+        "wire",
+        "gateway.ports",
+        "gateway.delivery.events",
+        "gateway.delivery.conversation.undone",
+        "store",
+        "agents",
+        "terminal",
+    ),
     "upkeep": ("wire", "gateway.ports", "store", "search.index", "machine", "atomic_file"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
     "builtin": (

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 WRITERS = {"record", "stored", "wait", "append", "tell", "_tell", "_record", "_tool", "_write"}
 ACTS = {"acting", "_act", "_tell_of_another", "to_thread"}
 """Call these with a kind, and it is recorded by `gateway/ports/acts.py` or the function that they name."""
-DEFINED = {"commit_made", "pushed", "pull_request_opened", "conversation_rewound", "session_forked"}
+DEFINED = {"commit_made", "pushed", "pull_request_opened", "session_forked"}
 """Kinds that nothing writes yet."""
 
 
@@ -49,7 +49,7 @@ def test_the_documentation_has_the_table() -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    folders = [ROOT / "tests" / name for name in ("audit", "checkpoints", "worktrees")]
+    folders = [ROOT / "tests" / name for name in ("audit", "checkpoints", "worktrees", "sessions")]
     files = [
         ROOT / "tests" / "server" / "test_audit.py",
         *(f for one in folders for f in one.glob("test_*.py")),

@@ -70,8 +70,10 @@ def test_shared_changes_need_a_word(shell: CommandLine, workspace: Path) -> None
 
 def test_bad_usage_is_named(shell: CommandLine) -> None:
     for words, said in (
-        (["rewind"], "either --to N or --undo"),
-        (["rewind", "--to", "1"], "give --files"),
+        (["rewind"], "give one of --to MESSAGE, --undo and --list"),
+        (["rewind", "--undo", "--files"], "leave out --files"),
+        (["rewind", "--undo", "--resend", "x"], "--resend needs --to"),
+        (["rewind", "--to", "1", "--resend", " "], "is empty"),
         (["revert", "--hunk", "1"], "--hunk needs --file"),
     ):
         done = shell.run(*words)

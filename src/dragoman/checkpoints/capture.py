@@ -270,6 +270,7 @@ def _checkpoint(mark: Mark, turn: int, found: Found) -> Checkpoint:
         time=now,
         title=mark.title,
         late=mark.late,
+        after=mark.after,
         left_out=found.left_out,
         more_left_out=found.more,
         operation=mark.operation,

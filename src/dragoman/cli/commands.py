@@ -26,7 +26,11 @@ COMMANDS = {
         "dragoman.cli.changes.restore:revert",
         "Undo what a session changed: a hunk, a file, a turn or all.",
     ),
-    "rewind": ("dragoman.cli.changes.restore:rewind", "Take a session's files back to before a message."),
+    "rewind": (
+        "dragoman.cli.changes.rewind:rewind",
+        "Take a session back to before a message: conversation, files or both.",
+    ),
+    "retry": ("dragoman.cli.changes.rewind:retry", "Send the last message of a session again."),
     "usage": ("dragoman.cli.usage.command:usage", "Show the tokens and the cost of turns."),
     "worktrees": (
         "dragoman.cli.worktrees.command:worktrees",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
@@ -111,8 +111,9 @@ class Conversation(GatewayClient):
 
     # -- requests
 
-    async def prompt(self, session_id: str, text: str) -> JsonObject:
-        prompt = [{"type": "text", "text": text}]
+    async def prompt(self, session_id: str, text: str, content: Sequence[JsonObject] = ()) -> JsonObject:
+        """Send a text, or `content` in its place."""
+        prompt = list(content) or [{"type": "text", "text": text}]
         return await self.result("session/prompt", {"sessionId": session_id, "prompt": prompt})
 
     def cancel(self, session_id: str) -> None:

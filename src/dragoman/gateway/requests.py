@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.lifecycle import create, listing, load, restoring
+from dragoman.gateway.lifecycle import create, listing, load, restoring, rewinding
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.prompts import prompting
 from dragoman.gateway.session.prompts import requests as queue
@@ -69,6 +69,8 @@ REQUESTS: dict[str, Handler] = {
     "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
     restoring.RESTORE: restoring.restore,
+    rewinding.REWIND: rewinding.rewind,
+    rewinding.MESSAGES: rewinding.messages,
     **dict.fromkeys(queue.METHODS, _queue),
     ANSWER: _answer,
 }

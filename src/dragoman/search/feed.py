@@ -13,6 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from dragoman.gateway.delivery.conversation.undone import MARK, read_undone_record
 from dragoman.gateway.ports.store import SchemaTooNew, UnknownSession
 from dragoman.search.histories import Histories, KnownRow
 from dragoman.search.index import Index, Reached, Source
@@ -98,6 +99,8 @@ class Feed:
         begun, ended = reached.cursor, 0
         for row in rows:
             for seq, event in enumerate(row.events(), row.first_seq):
+                if event.startswith(MARK):
+                    self._index.mark_undone(reached, read_undone_record(event).ranges)
                 if collector.event(seq, row.ts, event):
                     ended = seq
                     complete = collector.taken()

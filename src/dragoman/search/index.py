@@ -5,7 +5,8 @@ matches come first without sorting: the second since 1970 in the upper bits, a c
 each for a passage's agent and folder (`names`): a search in one of them reads no passages of others.
 
 `sessions` says how far each journal was read. Everything up to `cursor` is complete; passages after it belong to a turn
-that had not ended at event `seen`, and are replaced by the next reading. Each step is one transaction that holds
+that had not ended at event `seen`, and are replaced by the next reading; `undone` has the ranges of events that a rewind
+undid, whose passages are found and marked. Each step is one transaction that holds
 SQLite's write lock, so that several processes may feed the index and every event is in it once.
 """
 
@@ -29,7 +30,7 @@ FILE = "search.db"
 LOCK = "search.lock"
 FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", f"{FILE}-journal")
 APPLICATION_ID = 0x44474D53  # "DGMS"
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 10.0
 """Longest wait for another process that feeds the index; its steps take less than a second."""
 COUNTER_BITS = 14
@@ -37,7 +38,8 @@ COUNTER_BITS = 14
 _SCHEMA = (
     """CREATE TABLE sessions (
         n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT NOT NULL, cwd TEXT NOT NULL, title TEXT,
-        source TEXT NOT NULL, first_seq INTEGER NOT NULL, cursor INTEGER NOT NULL, seen INTEGER NOT NULL
+        source TEXT NOT NULL, first_seq INTEGER NOT NULL, cursor INTEGER NOT NULL, seen INTEGER NOT NULL,
+        undone BLOB NOT NULL DEFAULT x''
     )""",
     """CREATE TABLE names (
         n INTEGER PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (kind, value)
@@ -149,6 +151,11 @@ class Index:
     def store(self, reached: Reached) -> None:
         values = (reached.first_seq, reached.cursor, reached.seen, reached.n)
         self.connection.execute("UPDATE sessions SET first_seq = ?, cursor = ?, seen = ? WHERE n = ?", values)
+
+    def mark_undone(self, reached: Reached, ranges: Iterable[tuple[int, int]]) -> None:
+        """Store the ranges of events that are undone now, in place of those before."""
+        marks = array("Q", [number for pair in ranges for number in pair]).tobytes()
+        self.connection.execute("UPDATE sessions SET undone = ? WHERE n = ?", (marks, reached.n))
 
     def forget(self, session_id: str, before: int | None = None) -> None:
         """Remove a session, or only its passages before event `before`. Called within a step."""

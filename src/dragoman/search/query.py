@@ -46,7 +46,7 @@ def search(index: Index, wanted: Wanted) -> list[Hit]:
     since = 0 if wanted.since is None else (wanted.since // 1000) << COUNTER_BITS
     order = "rank" if wanted.best else "rowid DESC"
     query = (
-        "SELECT w.n, w.marked, p.who, p.marks, s.id, s.agent, s.cwd, s.title, s.source FROM ("
+        "SELECT w.n, w.marked, p.who, p.marks, s.id, s.agent, s.cwd, s.title, s.source, s.undone FROM ("
         f"SELECT rowid AS n, highlight(words, 0, '{_OPEN}', '{_CLOSE}') AS marked FROM words"
         f" WHERE words MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?"
         ") w JOIN passages p ON p.n = w.n JOIN sessions s ON s.n = p.session"
@@ -67,7 +67,7 @@ def _tags(index: Index, kind: str, value: str) -> list[str]:
 
 def _hit(
     n: int, marked: str, who: str, marks: bytes, session_id: str, agent: str, cwd: str, title: str | None,
-    source: str,
+    source: str, undone: bytes,
 ) -> Hit:  # fmt: skip
     text, spans = _unmarked(marked)
     at = timestamp((n >> COUNTER_BITS) * 1000)
@@ -81,7 +81,10 @@ def _hit(
         for a, b in spans
         if a < start + len(piece) and b > start
     ]
-    return Hit(session_id, agent, cwd, title, event, who, at, piece, shown, source == "history")
+    numbers = array("Q", undone)
+    ranges = zip(numbers[::2], numbers[1::2], strict=True)
+    gone = any(first <= event <= last for first, last in ranges)
+    return Hit(session_id, agent, cwd, title, event, who, at, piece, shown, source == "history", gone)
 
 
 def _unmarked(marked: str) -> tuple[str, list[tuple[int, int]]]:

@@ -259,6 +259,13 @@ class Unknown(Shape):
     raw: Any
 
 
+class Rewound(Shape):
+    undone: list[tuple[int, int]]
+    by: str
+    message: int | UnsetType = UNSET
+    undo: bool | UnsetType = UNSET
+
+
 class Nothing(Shape):
     pass
 
@@ -290,6 +297,7 @@ DOCUMENTED: dict[str, type] = {
     "agent_exited": Exited,
     "agent_revived": Revived,
     "session_parked": Nothing,
+    "conversation_rewound": Rewound,
     "unknown_update": Unknown,
 }
 BLOCKS: dict[str, dict[str, type]] = {

@@ -12,7 +12,7 @@ import type { Entry } from "../bridge/outbox";
 import { type Actions, ActionsContext } from "../model/actions";
 import { MeContext } from "../model/me";
 import { hasOlder, openQuestions } from "../model/chat";
-import type { Conversation, Item, UserItem } from "../model/conversation";
+import { type Conversation, type Item, shownItems, type UserItem } from "../model/conversation";
 import { Button } from "../ui/Button";
 import { Boundary, ElicitationCard, PermissionCard, Timeline } from "../view";
 import { matchesMedia } from "../view/media";
@@ -210,14 +210,17 @@ function Questions({
   );
 }
 
+const NO_ITEMS: readonly Item[] = [];
+
 /** The conversation, and after it what this page has sent and the gateway has not put into it yet. */
 function useItems(sessionId: string, conversation: Conversation | undefined): readonly Item[] {
   const unsent = usePage((state) => state.unsent);
   const own = useMemo(() => unsent.flatMap((entry) => userItem(sessionId, entry)), [unsent, sessionId]);
-  return useMemo(
-    () => (own.length === 0 ? (conversation?.items ?? []) : [...(conversation?.items ?? []), ...own]),
-    [conversation?.items, own],
-  );
+  const { items = NO_ITEMS, undone = null } = conversation ?? {};
+  return useMemo(() => {
+    const shown = shownItems({ items, undone });
+    return own.length === 0 ? shown : [...shown, ...own];
+  }, [items, undone, own]);
 }
 
 const STATES = { waiting: "offline", sent: "sending", accepted: "sending", failed: "failed" } as const;

@@ -250,6 +250,7 @@ export type JournalEvent = Numbered &
     | { type: "agent_exited"; message: string; expected: boolean }
     | { type: "agent_revived"; rung: string }
     | { type: "session_parked" }
+    | { type: "conversation_rewound"; undone: [number, number][]; message?: number; undo?: boolean; by: string } // events in these ranges are not shown any more
     | { type: "unknown_update"; raw: JsonValue }
   );
 

@@ -7,7 +7,13 @@
  */
 
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import type { AgentItem, Conversation, PermissionItem, ToolItem } from "../model/conversation";
+import {
+  type AgentItem,
+  type Conversation,
+  type PermissionItem,
+  shownItems,
+  type ToolItem,
+} from "../model/conversation";
 import { perFrame } from "../model/frame";
 import { applyEvents, emptyConversation, withSnapshot } from "../model/reducer";
 import { BridgeClient, type ClientOptions, type Hello, type Reply } from "./client";
@@ -173,7 +179,7 @@ function tellTurns(conversation: Conversation | null): { messages: ChatMessage[]
     if (running !== null) messages.push(running);
     running = null;
   };
-  for (const item of conversation?.items ?? []) {
+  for (const item of conversation === null ? [] : shownItems(conversation)) {
     if (item.kind === "user") {
       over();
       messages.push({

@@ -198,6 +198,8 @@ export interface Conversation {
   readonly sessionId: string;
   /** In the order to draw them. */
   readonly items: readonly Item[];
+  /** Ranges of events that a rewind undid: their items stay here, and are not drawn. Null: no rewind is known. */
+  readonly undone: readonly (readonly number[])[] | null;
   /** Where in `items` the item of a tool call, a question or an own message is. */
   readonly places: { readonly tools: ReadonlyMap<string, number>; readonly questions: ReadonlyMap<string, number> };
   /** Answers to questions that are older than what we hold, by request id. */
@@ -233,4 +235,10 @@ export interface Conversation {
   /** A turn runs (working, silent, or waiting for an answer). */
   readonly working: boolean;
   readonly turnStartedAt: number;
+}
+
+/** The items that were not undone; the same array if that is all of them. */
+export function shownItems({ items, undone }: Pick<Conversation, "items" | "undone">): readonly Item[] {
+  if (undone === null || undone.length === 0) return items;
+  return items.filter(({ seq }) => !undone.some(([first = 0, last = 0]) => first <= seq && seq <= last));
 }

@@ -16,6 +16,7 @@ export function withOlder(newer: Conversation, events: readonly Incoming[]): Con
     places: placesOf(items),
     terminals: terminalsOf(older, newer),
     firstSeq: first,
+    undone: newer.undone ?? older.undone,
     turnStartedAt: newer.turnStartedAt || older.turnStartedAt,
   };
 }

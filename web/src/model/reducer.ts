@@ -25,6 +25,7 @@ export function emptyConversation(sessionId: string): Conversation {
     places: { tools: new Map(), questions: new Map() },
     answers: new Map(),
     terminals: new Map(),
+    undone: null,
     plan: [],
     modes: [],
     modeId: null,
@@ -350,6 +351,11 @@ const HANDLERS: Handlers = {
   agent_revived: (draft, event, at) => mark(draft, event.seq, at, "The agent was restarted"),
   session_parked: (draft, event, at) =>
     mark(draft, event.seq, at, "Parked: the agent was stopped to save memory and comes back with your next message"),
+  conversation_rewound: (draft, event, at) => {
+    draft.fields.undone = event.undone;
+    const back = event.message === undefined ? "" : ` to before message ${event.message}`;
+    mark(draft, event.seq, at, event.undo ? `Rewind undone by ${event.by}` : `Rewound${back} by ${event.by}`);
+  },
   unknown_update: (draft, event, at) => unknown(draft, event, event.seq, at),
 };
 

@@ -163,6 +163,7 @@ const SHAPES: Record<JournalEvent["type"], Fields> = {
   agent_exited: { message: string, expected: maybe(boolean) },
   agent_revived: {},
   session_parked: {},
+  conversation_rewound: { undone: list(list(number)), message: maybe(number), undo: maybe(boolean), by: string },
   unknown_update: {},
 };
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JournalEvent } from "../../src/bridge/events";
-import type { Conversation, PermissionItem, ToolItem } from "../../src/model/conversation";
+import { type Conversation, type PermissionItem, shownItems, type ToolItem } from "../../src/model/conversation";
 import { withOlder } from "../../src/model/history";
 import { applyEvents, emptyConversation, withSnapshot } from "../../src/model/reducer";
 import { snapshot } from "../bridge/gateway";
@@ -38,6 +38,18 @@ describe("a conversation", () => {
       [true, 2],
       [false, 1],
     ]);
+  });
+
+  test("does not show what was undone, until it is brought back", () => {
+    const said = journal(ask("one"), say("1"), ask("two"), say("2"));
+    const undone = { ...said[0], type: "conversation_rewound", seq: 5, undone: [[3, 4]], message: 2, by: "local" };
+    const made = applyEvents(live, [...said, undone as unknown as JournalEvent]);
+    expect(shownItems(made).map((item) => item.kind)).toEqual(["user", "agent", "marker"]);
+    expect(made.items).toHaveLength(5);
+    const back = { ...undone, seq: 6, undone: [], undo: true };
+    expect(shownItems(applyEvents(made, [back as unknown as JournalEvent]))).toHaveLength(6);
+    const late = applyEvents(live, [undone as unknown as JournalEvent]);
+    expect(shownItems(withOlder(late, said)).map((item) => item.kind)).toEqual(["user", "agent", "marker"]);
   });
 
   test("joins the chunks of one message and keeps what is no text apart", () => {

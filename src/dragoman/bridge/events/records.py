@@ -9,6 +9,7 @@ from dragoman.bridge.errors import friendly
 from dragoman.bridge.events import shapes
 from dragoman.bridge.message import Message
 from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.conversation.undone import Undone
 from dragoman.gateway.json_types import JsonObject, as_object
 
 Fields = JsonObject
@@ -177,6 +178,19 @@ def _queue(record: JsonObject) -> Fields:
     return {"type": "queue_changed", "queue": queue}
 
 
+def _rewound(record: JsonObject) -> Fields:
+    number = record.get("message")
+    return {
+        "type": "conversation_rewound",
+        "undone": [list(pair) for pair in Undone.read(record).ranges],
+        "by": shapes.text(record.get("by")),
+        **_given(
+            message=number if isinstance(number, int) and not isinstance(number, bool) else None,
+            undo=True if record.get("undo") is True else None,
+        ),
+    }
+
+
 def _offered(record: JsonObject) -> Fields:
     offer = {"modes": record.get("modes"), "configOptions": record.get("configOptions")}
     return {"type": "session_info", **shapes.with_offer(offer)}
@@ -207,5 +221,6 @@ RECORDS: dict[str, Callable[[JsonObject], Fields | None]] = {
     "notice": partial(notice, "warning"),
     "unkept": lambda record: notice("error", {"title": events.unkept_notice(record)}),
     "queue": _queue,
+    "rewound": _rewound,
     "offered": _offered,
 }

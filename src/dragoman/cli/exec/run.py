@@ -51,6 +51,8 @@ class ExecOptions:
     timeout: float | None = None
     sandbox: str | None = None
     worktree: WorktreeWish | None = None
+    content: tuple[JsonObject, ...] = ()
+    """Sent in place of `prompt`, if it is more than text."""
 
 
 def run(options: ExecOptions, config: Config, paths: Paths, make_output: type[Output]) -> int:
@@ -125,7 +127,7 @@ class Execution:
         assert self._conversation is not None and self._session is not None
         before = await self._last_seq()
         self._prompted = True
-        result = await self._conversation.prompt(self._session, options.prompt)
+        result = await self._conversation.prompt(self._session, options.prompt, options.content)
         if own_meta(result).get("unanswered") is not None and self._verdict is None:
             message = f"the agent {self._agent} has no language model that could answer"
             return self._outcome(FAILED, str(result.get("stopReason")), {"message": message})

@@ -11,6 +11,7 @@ from dragoman.cli.conversation import text_of
 from dragoman.cli.terminal.narrator import describe_tool
 from dragoman.cli.terminal.screen import one_line
 from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.conversation import undone
 from dragoman.gateway.delivery.transcript import read_update
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
@@ -38,6 +39,8 @@ class TurnFacts:
     time: str
     outcome: str | None = None
     """Stop reason or error; None while it runs."""
+    event: int = 0
+    undone: bool = False
 
 
 @dataclass(slots=True)
@@ -75,7 +78,13 @@ class History:
     def as_json(self) -> dict[str, Any]:
         return {
             "turns": [
-                {"number": t.number, "prompt": t.prompt, "time": t.time, "outcome": t.outcome}
+                {
+                    "number": t.number,
+                    "prompt": t.prompt,
+                    "time": t.time,
+                    "outcome": t.outcome,
+                    **({"undone": True} if t.undone else {}),
+                }
                 for t in self.turns
             ],
             "turnCount": self.turn_count,
@@ -111,20 +120,20 @@ def _note(history: History, seq: int, ts: int, event: bytes) -> None:
     if tag == events.RECORD:
         _note_record(history, event)
     elif tag == events.PROMPT:
-        _note_prompt(history, ts, event)
+        _note_prompt(history, seq, ts, event)
     elif tag == events.STATE and b'"silent"' in event:
         seconds = own_meta(read_update(event[1:]) or {}).get("seconds")
         history.silent_seconds = float(seconds) if isinstance(seconds, int | float) else 0.0
 
 
-def _note_prompt(history: History, ts: int, event: bytes) -> None:
+def _note_prompt(history: History, seq: int, ts: int, event: bytes) -> None:
     """Each part of a prompt is an event of its own; the first begins the turn."""
     if history.turns and history.turns[-1].outcome is None:
         return
     text = text_of((read_update(event[1:]) or {}).get("content"))
     begun = f"{second(ts // 1000)}Z"
     history.turn_count += 1
-    history.turns.append(TurnFacts(history.turn_count, one_line(text, 60), begun))
+    history.turns.append(TurnFacts(history.turn_count, one_line(text, 60), begun, event=seq))
 
 
 def _note_record(history: History, event: bytes) -> None:
@@ -140,6 +149,10 @@ def _note_record(history: History, event: bytes) -> None:
         history.question["approval"] = {**wanted, "said": [*objects(wanted.get("said")), said]}
     elif kind in ("decision", "question", "turn_ended"):
         history.question = None
+    elif kind == undone.RECORD:
+        gone = undone.Undone.read(record)
+        for turn in history.turns:
+            turn.undone = turn.event in gone
     if kind == "turn_ended" and history.turns:
         error = as_object(record.get("error"))
         reason = record.get("stopReason")
@@ -190,4 +203,6 @@ def _record_summary(record: JsonObject) -> tuple[str, str]:
         return "notice", str(record.get("title"))
     if kind == "unkept":
         return "notice", events.unkept_notice(record)
+    if kind == undone.RECORD:
+        return "rewind", "undone" if record.get("undo") else f"to before message {record.get('message')}"
     return "", ""

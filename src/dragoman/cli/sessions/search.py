@@ -62,7 +62,8 @@ def _print(found: Found) -> None:
         line = "  ".join(filter(None, facts))
         click.echo(f"{style(clean(short[first.session_id]), fg='cyan')}  {line}")
         for hit in hits:
-            click.echo(f"  {f'#{hit.event}':>6}  {hit.by:7}  {_excerpt(hit)}")
+            mark = style("(undone) ", dim=True) if hit.undone else ""
+            click.echo(f"  {f'#{hit.event}':>6}  {hit.by:7}  {mark}{_excerpt(hit)}")
 
 
 def _excerpt(hit: Hit) -> str:

@@ -93,4 +93,5 @@ def _print_turns(turns: list[TurnFacts], count: int, *, running: bool) -> None:
     click.echo(f"\nTurns{f', the last {len(turns)} of {count}' if count > len(turns) else ''}")
     for turn in turns:
         outcome = turn.outcome or ("running" if running else "interrupted")
-        click.echo(f"  {str(turn.number).rjust(4)}  {turn.time}  {outcome.ljust(9)}  {turn.prompt}")
+        shown = "undone" if turn.undone else outcome
+        click.echo(f"  {str(turn.number).rjust(4)}  {turn.time}  {shown.ljust(9)}  {turn.prompt}")

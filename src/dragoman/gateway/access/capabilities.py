@@ -127,6 +127,11 @@ class AgentCapabilities:
         return own_meta(self._caps).get("steer") is True
 
     @property
+    def fork_at(self) -> bool:
+        """Whether it forks a session at an earlier message; only what an agent of ours says counts."""
+        return own_meta(self._caps).get("forkAt") is True
+
+    @property
     def logout(self) -> bool:
         return as_object(self._caps.get("auth")).get("logout") not in (None, False)
 

@@ -35,7 +35,15 @@ ROLES = {str(role): role for role in Role}
 
 NEEDED: Mapping[str, Role] = {
     **dict.fromkeys(
-        ("initialize", "session/list", "session/load", "session/resume", "_dragoman/queue"), Role.OBSERVE
+        (
+            "initialize",
+            "session/list",
+            "session/load",
+            "session/resume",
+            "_dragoman/queue",
+            "_dragoman/messages",
+        ),
+        Role.OBSERVE,
     ),
     **dict.fromkeys(("permission_response", "elicitation_response"), Role.APPROVE),
     "_dragoman/tokens": Role.ADMIN,

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.gateway.delivery import actions, events, replay
+from dragoman.gateway.delivery.conversation.undone import NOTHING, Undone
 from dragoman.gateway.ports.store import Row, StoreError
 from dragoman.gateway.rewriting.quirks import Corrections
 from dragoman.gateway.rewriting.updates import update_line
@@ -111,6 +112,7 @@ class Attachment:
         self._first = -1  # events left until the loop gets a turn to send the first ones
         self._history_until = 0  # up to this event only updates of the conversation are sent
         self._terminals: dict[str, str] = {}
+        self._undone = NOTHING
         self._corrections = Corrections()
         self.mirror = TerminalMirror(self) if client.shows_terminals else None
         """The client's terminals that show commands which the agent runs by itself."""
@@ -210,13 +212,19 @@ class Attachment:
     # -- behind
 
     def start_at(
-        self, position: int, *, history_until: int = 0, terminals: dict[str, str] | None = None
+        self,
+        position: int,
+        *,
+        history_until: int = 0,
+        terminals: dict[str, str] | None = None,
+        undone: Undone = NOTHING,
     ) -> None:
-        """Read the journal from `position` on; events up to `history_until` are a replay."""
+        """Read the journal from `position` on; events up to `history_until` are a replay, without what is undone."""
         self.position = position
         self._history_until = history_until
         self._first = FIRST_EVENTS
         self._terminals = terminals or {}
+        self._undone = undone
         self._returned = not history_until  # the answer to a load reports a removed beginning
         self.fall_behind()
         self.catch_up()
@@ -317,7 +325,9 @@ class Attachment:
                 await asyncio.sleep(0)
             self._first -= 1
             shown = events.REPLAYED if seq <= self._history_until else events.SHOWN
-            if event[:1] and event[0] in shown:
+            if self._undone and seq in self._undone:
+                pass
+            elif event[:1] and event[0] in shown:
                 self._show_again(
                     seq, event[1:], None if seq <= self._history_until else feed.authors.get(seq)
                 )

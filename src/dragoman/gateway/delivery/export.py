@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from dragoman.gateway.delivery import events, transcript
+from dragoman.gateway.delivery.conversation.undone import read_undone
 from dragoman.gateway.delivery.decisions import DecisionReader
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.ports.store import SessionRecord, Store
@@ -27,8 +28,9 @@ OF_THIS_MACHINE = frozenset({"owner", "epoch", "node"})
 async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:
     """The session's record first, then each event with its number, its time and its content.
 
-    A run of lost events is one line, with the numbers of the last and the first of them.
+    A run of lost events is one line, with the numbers of the last and the first of them. What was undone is marked.
     """
+    undone = await read_undone(store, record.id)
     facts = {key: value for key, value in msgspec.to_builtins(record).items() if key not in OF_THIS_MACHINE}
     yield encode({"type": "session", **facts}) + b"\n"
     async for row in events.rows(store, record.id):
@@ -37,12 +39,15 @@ async def as_ndjson(store: Store, record: SessionRecord) -> AsyncIterator[bytes]
             yield lost % (row.last_seq, row.first_seq)
             continue
         time = timestamp(row.ts).encode()
-        yield b"".join(_line(seq, time, event) for seq, event in enumerate(row.events(), row.first_seq))
+        numbered = enumerate(row.events(), row.first_seq)
+        yield b"".join(_line(seq, time, event, undone=seq in undone) for seq, event in numbered)
 
 
-def _line(seq: int, time: bytes, event: bytes) -> bytes:
+def _line(seq: int, time: bytes, event: bytes, *, undone: bool) -> bytes:
     kind, member = _KINDS.get(event[:1], (b"record", b"record"))
-    return b'{"seq":%d,"time":"%b","type":"%b","%b":%b}\n' % (seq, time, kind, member, single_line(event[1:]))
+    mark = b',"undone":true' if undone else b""
+    told = single_line(event[1:])
+    return b'{"seq":%d,"time":"%b","type":"%b"%b,"%b":%b}\n' % (seq, time, kind, mark, member, told)
 
 
 async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[bytes]:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias
 
 from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.conversation.undone import NOTHING, Undone, read_undone
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, own_meta
 from dragoman.gateway.ports.store import Row, Store
 from dragoman.gateway.rewriting import tool_text
@@ -27,6 +28,7 @@ REPORTED_USER = "User, as the agent tells it"
 """Speaker of user messages as an agent reports them: its replay of a session that only it knew, or an invention."""
 LOST = "Lost"
 """Speaker of paragraphs that name events which the journal does not have."""
+UNDONE = "[What followed here was undone.]"
 DECISION = "Decision"
 """Speaker of paragraphs that tell how a tool call was decided."""
 _LOST_TAG = b""
@@ -149,7 +151,7 @@ def _folded(output: str) -> str:
 
 
 async def updates(store: Store, session_id: str) -> AsyncIterator[JsonObject]:
-    """The updates of a conversation, oldest first."""
+    """The updates of a conversation that are not undone, oldest first."""
     async for tag, update in _tagged(store, session_id):
         if tag != _LOST_TAG:
             yield update
@@ -159,16 +161,22 @@ async def _tagged(
     store: Store, session_id: str, note: Note | None = None
 ) -> AsyncIterator[tuple[bytes, JsonObject]]:
     """The updates with their tags; lost events have the tag `_LOST_TAG` and a sentence as title."""
+    undone = await read_undone(store, session_id)
     async for row in events.rows(store, session_id):
-        for tagged in _shown(row, note):
+        for tagged in _shown(row, undone, note):
             yield tagged
 
 
-def _shown(row: Row, note: Note | None = None) -> Iterator[tuple[bytes, JsonObject]]:
+def _shown(
+    row: Row, undone: Undone = NOTHING, note: Note | None = None
+) -> Iterator[tuple[bytes, JsonObject]]:
     if row.damaged:
         yield _LOST_TAG, {"title": events.lost_notice(row.first_seq, row.last_seq)}
-    for event in row.events():
-        if event.startswith(events.UNKEPT):
+    for seq, event in enumerate(row.events(), row.first_seq):
+        if undone and seq in undone:
+            if note is not None and undone.begins(seq):
+                yield _DECISION_TAG, {"title": UNDONE}
+        elif event.startswith(events.UNKEPT):
             yield _LOST_TAG, {"title": events.unkept_notice(events.read_record(event))}
         elif event[0] in events.REPLAYED:
             update = read_update(event[1:])
@@ -203,15 +211,19 @@ async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) ->
 
 
 async def _recent(store: Store, session_id: str) -> tuple[list[tuple[str, str]], bool]:
-    """The end of a conversation, about `RECAP_BYTES` long, and whether that is all: long ones are not read whole."""
+    """The end of a conversation, about `RECAP_BYTES` long, and whether that is all: long ones are not read whole.
+
+    What was undone is left out.
+    """
     found: list[tuple[str, str]] = []
     size = 0
+    undone = await read_undone(store, session_id)
     before = await store.last_seq(session_id) + 1
     while before > 1 and size < RECAP_BYTES:
         rows = await store.read_before(session_id, before, RECENT_EVENTS)
         if not rows:
             break
-        earlier = [said(update, tag) for row in rows for tag, update in _shown(row)]
+        earlier = [said(update, tag) for row in rows for tag, update in _shown(row, undone)]
         found = [*earlier, *found]
         size += sum(len(text) for _, text in earlier)
         before = rows[0].first_seq

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.access.capabilities import AgentCapabilities
 from dragoman.gateway.delivery import replay
 from dragoman.gateway.delivery.attachment import Attachment
+from dragoman.gateway.delivery.conversation.undone import FLAG, NOTHING, read_undone
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.journal_feed import JournalFeed
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, own_meta
@@ -112,12 +113,13 @@ async def _load(client: ClientConnection, request: Request) -> None:
             await replay.terminal_outputs(journal.store, session.id) if session.entry.has_terminals else {}
         )
         terminals.update(session.services.outputs)
+        undone = await read_undone(journal.store, session.id) if session.entry.extra.get(FLAG) else NOTHING
         if client.capabilities.replays:
             until = await _announce(session, client, journal, until)
         _check_open(client, session)
         attached_before = session.id in client.attachments
         attachment = session.reattach(client)
-    attachment.start_at(0, history_until=until, terminals=terminals)
+    attachment.start_at(0, history_until=until, terminals=terminals, undone=undone)
     if client.capabilities.replays:
         attachment.after(until, partial(_announce_end, session, client, until))
     try:

@@ -6,7 +6,11 @@ conversation and only has the recap.
     live      the agent still runs
     resume    the agent's own `session/resume`
     load      the agent's own `session/load`; its replay is discarded, clients have it already
+    rewind    a fork of the agent's own session at an earlier message, after the conversation was rewound
     seed      a new agent session, which gets the recap with its next prompt
+
+After a rewind the agent's own session has more than the conversation. The directory says so (`cut`), until it is forked
+at the message, or another one is begun; it is neither resumed nor loaded meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import transcript
-from dragoman.gateway.json_types import JsonObject, decode_object
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_own_meta
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
 from dragoman.gateway.rewriting import dialects
@@ -143,11 +147,18 @@ async def _keep_box(gateway: Registry, session: Session) -> None:
 
 
 async def _climb(gateway: Registry, session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
+    cut, ahead = session.entry.cut, False
+    if cut:
+        ahead = cut.get("session") == session.agent_session_id
+        result = await _fork_at(gateway, session, agent, cut) if ahead else None
+        if result is not None:
+            session.entry.save_extra(cut=None)
+            return "rewind", result
     for rung, method, able in (
         ("resume", "session/resume", agent.capabilities.session("resume")),
         ("load", "session/load", agent.capabilities.load),
     ):
-        if not able or not session.agent_session_id:
+        if not able or not session.agent_session_id or ahead:
             continue
         reply = await _bring_back(session, agent, method)
         if reply.ok and (rung == "resume" or await _remembers(session)):
@@ -160,7 +171,30 @@ async def _climb(gateway: Registry, session: Session, agent: AgentConnection) ->
     if session.journal is None:
         # Without a journal there is no copy of the conversation: the session is over (G-110).
         raise session_not_found(session.id, "Its agent is gone and cannot load it again")
-    return "seed", await _new_with_recap(gateway, session, agent)
+    result = await _new_with_recap(gateway, session, agent)
+    session.entry.save_extra(cut=None)
+    return "seed", result
+
+
+async def _fork_at(
+    gateway: Registry, session: Session, agent: AgentConnection, cut: JsonObject
+) -> JsonObject | None:
+    """Fork the agent's session at the message that the conversation was rewound to; None if the agent cannot."""
+    if not (session.agent_session_id and agent.ours and agent.capabilities.fork_at):
+        return None
+    params = await session.setup.params_for(session.gateway, agent, session.cwd, session.agent_session_id)
+    asked = encode(
+        with_own_meta(decode_object(params), at={name: cut.get(name) for name in ("drop", "text")})
+    )
+    reply = await _begin_session(session, agent, "session/fork", asked)
+    if not reply.ok:
+        _check_failure(agent, reply)
+        why = decode_object(reply.error).get("message")
+        log.info("agent cannot go back by itself: %s", why, extra={"session": session.id})
+        return None
+    session.recovery.context_loaded()
+    await _rename(gateway, session)
+    return session.options.take_result(reply)
 
 
 async def _bring_back(session: Session, agent: AgentConnection, method: str) -> Reply:
@@ -208,21 +242,27 @@ def _same_words(one: str, other: str) -> bool:
     return bool(mine) and mine in theirs
 
 
-async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConnection) -> JsonObject:
+async def _begin_session(session: Session, agent: AgentConnection, method: str, params: bytes) -> Reply:
+    """Create a session at the agent and bind it, if the agent takes it."""
     agent.expect_session()
     created = False
     try:
-        limit = session.gateway.config.limits.start_timeout
-        params = await session.setup.params_for(session.gateway, agent, session.cwd, None)
-        reply = await agent.ask("session/new", params, limit)
+        reply = await agent.ask(method, params, session.gateway.config.limits.start_timeout)
         if reply.ok:
             _bind(session, agent, new_agent_session(agent, reply))
             created = True
     finally:
         agent.session_created(session if created else None)
+    if created:
+        agent.release_early(session)
+    return reply
+
+
+async def _new_with_recap(gateway: Registry, session: Session, agent: AgentConnection) -> JsonObject:
+    params = await session.setup.params_for(session.gateway, agent, session.cwd, None)
+    reply = await _begin_session(session, agent, "session/new", params)
     if not reply.ok:
         raise reply.as_error()
-    agent.release_early(session)
     journal = session.journal
     assert journal is not None
     try:

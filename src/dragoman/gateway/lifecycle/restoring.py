@@ -65,10 +65,20 @@ def _read(request: Request) -> Wish:
 
 def restore_files(session: Session, wish: Wish, by: str) -> asyncio.Task[Restored]:
     """Restore files of a session that this process owns; raises `RpcError`, at once or in the task."""
+    session.recovery.check_not_rewinding()
+    check_no_turn(session, "restore files")
+    return session.gateway.spawn(finish_restore(session, wish, by, begin_restore(session, wish, by)))
+
+
+def check_no_turn(session: Session, then: str) -> None:
     if session.turn is not None:
         raise invalid_request(
-            "A turn is running: wait until it ends, or cancel it, then restore files", "prompt_in_flight"
+            f"A turn is running: wait until it ends, or cancel it, then {then}", "prompt_in_flight"
         )
+
+
+def begin_restore(session: Session, wish: Wish, by: str) -> Awaitable[Restored]:
+    """Begin to restore files; raises `RpcError` at once if files of the session are being restored already."""
     session.services.checkpoints.catch_up()
     acting = from_threads(session.gateway.audit)
 
@@ -77,20 +87,21 @@ def restore_files(session: Session, wish: Wish, by: str) -> asyncio.Task[Restore
         return acting("files_restored", told)
 
     try:
-        restoring = session.gateway.checkpoints.restore(session.id, session.workspace, wish, act)
+        return session.gateway.checkpoints.restore(session.id, session.workspace, wish, act)
     except CheckpointError as error:
         raise as_rpc_error(error) from error
-    return session.gateway.spawn(_finish(session, wish, by, restoring))
 
 
-async def _finish(session: Session, wish: Wish, by: str, restoring: Awaitable[Restored]) -> Restored:
-    """Journal what was restored, even if the client does not wait for it."""
+async def finish_restore(
+    session: Session, wish: Wish, by: str, restoring: Awaitable[Restored], *, rewind: bool = False
+) -> Restored:
+    """Journal what was restored, even if the client does not wait for it; `rewind`: the conversation is rewound too."""
     try:
         restored = await restoring
     except CheckpointError as error:
         raise as_rpc_error(error) from error
     facts = _facts(wish, restored.before, restored.files, by)
-    session.record("files_restored", **facts, after=restored.after)
+    session.record("files_restored", **facts, after=restored.after, rewind=True if rewind else None)
     count = len(restored.files)
     session.notice(f"{count} file{'s were' if count != 1 else ' was'} restored by {by}.", "info")
     return restored

@@ -47,6 +47,8 @@ class Mark:
     title: str = ""
     """The beginning of the message that began the turn."""
     late: bool = False
+    after: int = 0
+    """For `begin`: the journal's last event before the turn's message."""
     operation: dict[str, Any] = field(default_factory=dict)
     """For `before` and `after`: what was asked for."""
 
@@ -70,6 +72,8 @@ class Checkpoint(Struct, frozen=True, omit_defaults=True):
     time: str
     title: str = ""
     late: bool = False
+    after: int = 0
+    """The journal's last event before the turn's message; 0 if it is not known."""
     left_out: list[LeftOut] = []
     more_left_out: int = 0
     operation: dict[str, Any] = {}

@@ -46,6 +46,7 @@ class Hit(Struct, frozen=True, rename="camel"):
     only_agent: Annotated[
         bool, Meta(description="Only the agent's own history has this session; `event` counts in that.")
     ] = False
+    undone: Annotated[bool, Meta(description="A rewind of the conversation undid it.")] = False
 
 
 class Found(Struct, frozen=True):

@@ -57,6 +57,11 @@ class Entry:
         """The agent's own replay, which the journal begins with, was cut off."""
         return bool(self.extra.get("partial"))
 
+    @property
+    def cut(self) -> JsonObject:
+        """How much the agent's own session is ahead of a rewound conversation; empty if it is not (`restart_agent`)."""
+        return as_object(self.extra.get("cut"))
+
     def save_extra(self, **facts: object) -> None:
         if any(self.extra.get(name) != value for name, value in facts.items()):
             self.extra = {**self.extra, **facts}

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from dragoman.gateway.json_types import JsonObject, encode
-from dragoman.wire.errors import RpcError
+from dragoman.wire.errors import RpcError, invalid_request
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -55,7 +55,14 @@ class Recovery:
         """Task to wait for before the next request to the agent, which may still run a command or is just starting."""
         self.adoption: SharedLoad | None = None
         """Set while the agent's own replay is journaled, at the first load of a session that only the agent knew."""
+        self.rewinding: asyncio.Task[Any] | None = None
+        """Set while the session is taken back to an earlier message: no prompt and no other rewind begins."""
         self._loss_unreported = False
+
+    def check_not_rewinding(self) -> None:
+        """Raise while the session is taken back to an earlier message."""
+        if self.rewinding is not None:
+            raise invalid_request("This session is being rewound: try again in a moment", "rewinding")
 
     @property
     def pending(self) -> bool:
@@ -105,6 +112,10 @@ class Recovery:
         self.restarting = task
         task.add_done_callback(self._done)
 
+    def rewind(self, task: asyncio.Task[Any]) -> None:
+        self.rewinding = task
+        task.add_done_callback(self._done)
+
     def settle(self, task: asyncio.Task[None]) -> None:
         self.settling = task
         task.add_done_callback(self._done)
@@ -128,5 +139,7 @@ class Recovery:
             self.restarting = None
         if self.settling is task:
             self.settling = None
+        if self.rewinding is task:
+            self.rewinding = None
         if self.adoption is not None and self.adoption.task is task:
             self.adoption = None

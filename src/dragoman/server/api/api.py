@@ -33,6 +33,7 @@ from dragoman.server.api.shapes import (
 from dragoman.server.api.tokens import Tokens
 from dragoman.server.api.work.changes import ChangesApi
 from dragoman.server.api.work.queue import QueueApi
+from dragoman.server.api.work.rewinding import RewindApi
 from dragoman.server.api.work.search import SearchApi
 from dragoman.server.api.work.usage import UsageApi
 from dragoman.server.api.work.worktrees import WorktreesApi
@@ -57,7 +58,8 @@ class Api:
         policy = (*PolicyApi(gateway).operations(), *remembered)
         folder = gateway.audit.folder
         audit = AuditApi(folder, gateway.config.audit.anchors).operations if folder is not None else ()
-        changes = ChangesApi(gateway, self._gateway_clients).operations()
+        rewinding = RewindApi(gateway, self._gateway_clients, sessions).operations()
+        changes = (*ChangesApi(gateway, self._gateway_clients).operations(), *rewinding)
         search = (*SearchApi(gateway).operations(), *UsageApi(gateway).operations())
         queue = QueueApi(gateway, self._gateway_clients).operations()
         worktrees = WorktreesApi(gateway).operations()

@@ -103,14 +103,18 @@ class Sessions:
         """Run a turn and respond when it has ended; its questions wait for other clients of the session."""
         wanted = (await read(request, Prompt)).prompt
         kept = await self._find(values)
+        return await self.run_turn(request, kept.id, wanted)
+
+    async def run_turn(self, request: Request, session_id: str, wanted: object) -> Response:
+        """Send a text, or content blocks, and respond when the turn has ended."""
         blocks = [{"type": "text", "text": wanted}] if isinstance(wanted, str) else wanted
         gateway_client = await self._gateway_client(request)
-        params = encode({"sessionId": kept.id, "prompt": blocks})
+        params = encode({"sessionId": session_id, "prompt": blocks})
         heard = TurnText(self._gateway.config.limits.max_message_bytes)
-        async with gateway_client.listening(kept.id) as listeners:
+        async with gateway_client.listening(session_id) as listeners:
             listeners.hear(heard)
             try:
-                reply = await _prompt_unless_gone(request, gateway_client, kept.id, params)
+                reply = await _prompt_unless_gone(request, gateway_client, session_id, params)
             finally:
                 listeners.stop()
         reason = str(_result(reply).get("stopReason"))

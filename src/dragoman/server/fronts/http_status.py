@@ -30,7 +30,9 @@ BY_REASON = {
     "store_failed": 503,
     **dict.fromkeys(("no_checkpoints", "no_turn", "no_change", "no_hunk"), 404),
     **dict.fromkeys(("checkpoints_off", "no_git", "shared_changes", "conflict", "in_the_way"), 409),
-    **dict.fromkeys(("restoring", "nothing_to_undo", "other_folder"), 409),
+    **dict.fromkeys(("restoring", "rewinding", "nothing_to_undo", "other_folder"), 409),
+    **dict.fromkeys(("no_journal", "not_saved"), 409),
+    "unknown_message": 404,
     **dict.fromkeys(("bad_wish", "bad_name", "no_repository", "bare_repository", "no_commit"), 400),
     "no_worktree": 404,
     **dict.fromkeys(

@@ -52,6 +52,9 @@ class Recorded(Protocol):
     def turn(self) -> Any: ...
 
     @property
+    def feed(self) -> Any: ...
+
+    @property
     def follows(self) -> bool: ...
 
     @property
@@ -111,7 +114,7 @@ class Checkpointing:
         self.end()  # of the turn before, if its answer is still on its way
         self._owes_end = True
         self._waiting = []
-        mark = Mark("begin", title)
+        mark = Mark("begin", title, after=session.feed.delivered)
         recording = self._record(mark)
         recording.add_done_callback(lambda _: self.give_up())
         done, _ = await asyncio.wait({recording}, timeout=session.gateway.config.checkpoints.patience)

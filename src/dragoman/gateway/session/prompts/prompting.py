@@ -29,6 +29,7 @@ STEER = "_dragoman/steer"
 def prompt(session: Session, client: Client, request: Request) -> None:
     """Start a turn, one at a time (G-090); an agent that is gone or parked is restarted first."""
     session.binding.check_open()
+    session.recovery.check_not_rewinding()
     queued = session.prompts.occupied(session.gateway.config.sessions.queue)
     if session.turn is None and (client.terms.own_queue or not queued):
         _begin(session, Turn(session, client, request))

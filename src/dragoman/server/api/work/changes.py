@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.lifecycle.restoring import RESTORE, as_rpc_error
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, CheckpointError, Restored, Wish
 from dragoman.gateway.ports.commits import Commits, Uncommitted
 from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
+from dragoman.server.api.work.stored import StoredSessions
 from dragoman.server.asgi import HttpError, Request, Response
-from dragoman.server.fronts.shared_client import SharedClient, SharedClients
+from dragoman.server.fronts.shared_client import SharedClients
 
 PATCH = "text/x-diff; charset=utf-8"
 NO_REPOSITORY = {400: "The project is no git repository, or a bare one.", 404: "There is no such session."}
@@ -29,7 +29,7 @@ class CheckpointList(msgspec.Struct):
 class ChangesApi:
     def __init__(self, gateway: Gateway, gateway_clients: SharedClients) -> None:
         self._gateway = gateway
-        self._gateway_clients = gateway_clients
+        self._sessions = StoredSessions(gateway, gateway_clients)
 
     def operations(self) -> tuple[Operation, ...]:
         one = "/api/sessions/{id}"
@@ -68,7 +68,7 @@ class ChangesApi:
         # fmt: on
 
     async def changes(self, request: Request, values: Values) -> Response:
-        await self._check(values)
+        await self._sessions.check(values["id"])
         try:
             found = await self._gateway.checkpoints.changes(values["id"], _turn(request))
         except CheckpointError as error:
@@ -76,7 +76,7 @@ class ChangesApi:
         return Response.json(found)
 
     async def patch(self, request: Request, values: Values) -> Response:
-        await self._check(values)
+        await self._sessions.check(values["id"])
         try:
             found = await self._gateway.checkpoints.patch(values["id"], _turn(request))
         except CheckpointError as error:
@@ -84,14 +84,14 @@ class ChangesApi:
         return Response(200, found, PATCH)
 
     async def uncommitted(self, request: Request, values: Values) -> Response:
-        root = workspace_root(await self._check(values))
+        root = workspace_root(await self._sessions.check(values["id"]))
         try:
             return Response.json(await self._commits.uncommitted(root))
         except CheckpointError as error:
             raise as_rpc_error(error) from error
 
     async def uncommitted_patch(self, request: Request, values: Values) -> Response:
-        root = workspace_root(await self._check(values))
+        root = workspace_root(await self._sessions.check(values["id"]))
         try:
             return Response(200, await self._commits.patch(root), PATCH)
         except CheckpointError as error:
@@ -104,7 +104,7 @@ class ChangesApi:
         return self._gateway.commits
 
     async def every(self, request: Request, values: Values) -> Response:
-        await self._check(values)
+        await self._sessions.check(values["id"])
         try:
             found = await self._gateway.checkpoints.checkpoints(values["id"])
         except CheckpointError as error:
@@ -114,33 +114,8 @@ class ChangesApi:
     async def restore(self, request: Request, values: Values) -> Response:
         """Restore files through the session's owner; a stored session is opened for it without its agent."""
         wish = await read(request, Wish)
-        cwd = await self._check(values)
-        client = self._gateway_clients.get(request.identity, None)
-        await client.ready()
-        params: JsonObject = {**msgspec.to_builtins(wish), "sessionId": values["id"]}
-        async with client.listening(values["id"], comes_back=True):
-            await self._open(client, values["id"], cwd)
-            reply = await client.call(RESTORE, encode(params))
-        if not reply.ok:
-            raise reply.as_error()
+        reply = await self._sessions.ask(request, values["id"], RESTORE, msgspec.to_builtins(wish))
         return Response(200, reply.result, "application/json")
-
-    async def _open(self, client: SharedClient, session_id: str, cwd: str) -> None:
-        if session_id in self._gateway.sessions:
-            await client.attach(session_id)
-            return
-        params = {"sessionId": session_id, "cwd": cwd, "_meta": {"dragoman": {"wake": False}}}
-        await client.result("session/resume", params)
-
-    async def _check(self, values: Values) -> str:
-        """The folder of the session, whose last turn is recorded to its end; raises if there is none."""
-        live = self._gateway.sessions.get(values["id"])
-        if live is not None:
-            live.services.checkpoints.catch_up()
-        kept = await self._gateway.directory.get(values["id"])
-        if kept is None:
-            raise HttpError(404, "There is no such session.", code="unknown_session")
-        return kept.cwd
 
 
 def _turn(request: Request) -> int | None:

@@ -1,0 +1,1 @@
+"""Messages of a conversation, and what of it is undone."""
