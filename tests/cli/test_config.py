@@ -49,15 +49,19 @@ def test_path_tells_where_things_are(run: Run, home: Path) -> None:
 
 
 def test_init_writes_a_file_once(run: Run, home: Path) -> None:
+    def shown() -> object:
+        return json.loads(run("config", "show", "--json").stdout)["config"]
+
+    default = shown()
     assert run("config", "init").returncode == 0
-    assert tomllib.loads((home / "config.toml").read_text()) == {}
+    assert shown() == default
     (home / "config.toml").write_text("default_agent = 'qwen'\n")
     again = run("config", "init")
     assert again.returncode == 2
     assert "exists already (--force replaces it)" in again.stderr
     assert "qwen" in (home / "config.toml").read_text()
     assert run("config", "init", "--force").returncode == 0
-    assert tomllib.loads((home / "config.toml").read_text()) == {}
+    assert shown() == default
 
 
 def test_init_repairs_a_file_that_cannot_be_loaded(run: Run, home: Path) -> None:
@@ -160,3 +164,37 @@ def test_every_command_refuses_a_home_that_others_write_to(run: Run, home: Path)
         assert f"{home} can be written to by other users (mode 0777)" in done.stderr
         assert "evil" not in done.stdout
     assert sorted(each.name for each in home.iterdir()) == ["config.toml"]
+
+
+def test_one_key_is_set_read_and_refused(run: Run, home: Path) -> None:
+    (home / "config.toml").write_text("# mine\n[serve]\nport = 1  # low\n\n[log]\nlevel = 'info'\n")
+    assert run("config", "set", "serve.port", "8421").returncode == 0
+    assert run("config", "set", "agents.claude.env.MODEL", "opus 4").returncode == 0
+    assert run("config", "set", "default_agent", "claude").returncode == 0
+    assert run("config", "get", "serve.port").stdout == "8421\n"
+    assert run("config", "get", "agents.claude.env.MODEL").stdout == "********\n"
+    assert run("config", "get", "default_agent", "--json").stdout == '"claude"\n'
+    text = (home / "config.toml").read_text()
+    assert "# mine" in text and "port = 8421  # low" in text
+    for arguments, message in [
+        (("set", "serve.prot", "1"), 'did you mean "port"'),
+        (("set", "serve.port", "soon"), "serve.port: expected an integer"),
+        (("set", "default_agent", "clod"), "there is no agent"),
+        (("set", "a b", "1"), '"a b" is no key'),
+        (("get", "serve.prot"), 'there is no key "serve.prot"'),
+    ]:
+        done = run("config", *arguments)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+    assert (home / "config.toml").read_text() == text
+    assert run("config", "get", "serve.auth_token").returncode == 1
+
+
+def test_the_file_is_edited_in_an_editor_and_checked(run: Run, home: Path) -> None:
+    def editor(command: str) -> dict[str, str]:
+        return {"EDITOR": f"/bin/sh -c '{command}' sh", "PATH": "/usr/bin:/bin"}
+
+    assert "not put in force" in run("config", "edit", env=editor('echo "x = 1" > "$1"')).stderr
+    (home / "config.draft.toml").unlink()
+    done = run("config", "edit", env=editor('echo "serve.port = 8499" > "$1"'))
+    assert (done.returncode, "is in force" in done.stdout) == (0, True), done.stderr
+    assert run("config", "get", "serve.port").stdout == "8499\n"

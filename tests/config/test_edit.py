@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from dragoman.config.errors import ConfigError
-from dragoman.config.files.edit import add_agent, remove_agent
+from dragoman.config.files.edit import add_agent, remove_agent, set_value
 from dragoman.config.paths import Paths
 
 WRITTEN = """# mine
@@ -82,3 +82,43 @@ def test_a_link_to_the_file_stays_a_link(paths: Paths) -> None:
     add_agent(paths, "x", {"command": ["x"]})
     assert paths.config_file.is_symlink()
     assert "agents.x" in target.read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "value", "after"),
+    [
+        ("", "serve.port", 1, "[serve]\nport = 1\n"),
+        ("", "default_agent", "x", 'default_agent = "x"\n'),
+        ("[log]\n", "default_agent", "x", 'default_agent = "x"\n[log]\n'),
+        ("a = 1\n\n[log]\n", "default_agent", "x", 'a = 1\ndefault_agent = "x"\n\n[log]\n'),
+        ("[serve]\nport = 1  # low\n", "serve.port", 2, "[serve]\nport = 2  # low\n"),
+        (
+            "[serve]\nnames = [\n  'a',\n]\nport = 1\n",
+            "serve.names",
+            ["b"],
+            '[serve]\nnames = ["b"]\nport = 1\n',
+        ),
+        ("[serve]\n# port = 1\n\n[log]\n", "serve.port", 2, "[serve]\nport = 2\n# port = 1\n\n[log]\n"),
+        ("[serve.quotas]\nx = 1", "serve.port", 2, "[serve.quotas]\nx = 1\n\n[serve]\nport = 2\n"),
+        (
+            "[[policy.rules]]\nport = 1\n",
+            "serve.port",
+            2,
+            "[[policy.rules]]\nport = 1\n\n[serve]\nport = 2\n",
+        ),
+    ],
+)
+def test_one_key_is_set_and_the_rest_stays(
+    paths: Paths, before: str, path: str, value: object, after: str
+) -> None:
+    paths.config_file.parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text(before)
+    set_value(paths, path.split("."), value)
+    assert paths.config_file.read_text() == after
+
+
+def test_a_key_inside_an_inline_table_is_left_to_the_user(paths: Paths) -> None:
+    paths.config_file.parent.mkdir(parents=True, exist_ok=True)
+    paths.config_file.write_text("serve = { port = 1 }\n")
+    with pytest.raises(ConfigError, match="edit it by hand"):
+        set_value(paths, ["serve", "port"], 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +20,25 @@ def test_the_page_is_up_to_date() -> None:
     assert page == refresh(page), f"run: python -m dragoman.config.reference {PAGE}"
 
 
-def test_every_line_of_the_template_is_a_comment() -> None:
-    assert tomllib.loads(template()) == {}
+def test_the_template_sets_nothing(load_with: Callable[..., Loaded]) -> None:
+    assert load_with(user=template()).config == load_with().config
+
+
+def test_every_key_of_the_template_is_valid_once_its_comment_is_removed(
+    load_with: Callable[..., Loaded],
+) -> None:
+    lines = template().splitlines()
+    table: list[int] = []
+    """A table that is commented out: the lines of its header and of the examples that it needs."""
+    for number, line in enumerate(lines):
+        if line.startswith(("[", "#[")):
+            examples = itertools.takewhile(lambda n: "  # " not in lines[n], range(number, len(lines)))
+            table = list(examples) if line.startswith("#") else []
+        elif line.startswith("#") and not line.startswith("# "):
+            if table and (line.split()[0], lines[table[0]]) == ("#url", "#[mcp.NAME]"):
+                continue  # instead of `command`
+            on = {*table, number}
+            load_with(user="\n".join(text.lstrip("#") if n in on else text for n, text in enumerate(lines)))
 
 
 def test_the_template_names_the_choices_of_a_key() -> None:

@@ -49,7 +49,7 @@ COMMANDS = {
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
     "completion": ("dragoman.cli.completion:completion", "Print the completion script for a shell."),
-    "config": ("dragoman.cli.config:config", "Show, find, create and trust configuration."),
+    "config": ("dragoman.cli.config:config", "Show, change, find, create and trust configuration."),
     "doctor": (
         "dragoman.cli.doctor:doctor",
         "Check stored sessions and sandboxes, and repair what can be repaired.",

@@ -94,7 +94,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 
 def template() -> str:
-    """A file with every key in it, all commented out."""
+    """A file with every key in it, all commented out, below the headers of their tables."""
     parts = [
         "# Dragoman's configuration. Every key is shown with its default; remove the # to change one.\n"
         "# Below [agents.NAME] and other tables that you add, the first keys are examples."
@@ -102,7 +102,7 @@ def template() -> str:
     for header, purpose, members in tables():
         if not members:
             continue
-        lines = [f"# {purpose}", f"#{header}"] if header else []
+        lines = [f"# {purpose}", header if _is_fixed(header) else f"#{header}"] if header else []
         if header in EXAMPLES:
             lines += [f"#{name} = {toml.value(each)}" for name, each in EXAMPLES[header].items()]
             members = [key for key in members if key.name not in EXAMPLES[header]]
@@ -110,6 +110,15 @@ def template() -> str:
             lines.append(f"#{key.name} = {_shown(key)}  # {key.description}{_choices(key)}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
+
+
+SAMPLES = {"sandbox": "local", "workspace": "/workspace", "memory": "2g"}
+"""Values for keys that are unset and take no empty text."""
+
+
+def _is_fixed(header: str) -> bool:
+    """Whether the table has a name of ours: it is on, so that a key below it counts once its # is removed."""
+    return not header.startswith("[[") and not header.endswith(".NAME]")
 
 
 def _shown(key: Key) -> str:
@@ -120,7 +129,9 @@ def _shown(key: Key) -> str:
         return toml.value(key.type.values[0])
     if isinstance(key.type, inspect.ListType):
         return "[]"
-    return "true" if isinstance(key.type, inspect.BoolType) else '""'
+    if isinstance(key.type, inspect.IntType | inspect.FloatType):
+        return "0"
+    return "true" if isinstance(key.type, inspect.BoolType) else toml.value(SAMPLES.get(key.name, ""))
 
 
 def _choices(key: Key) -> str:

@@ -6,7 +6,7 @@ Imported only to explain an error, to read the environment and to write document
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,21 @@ def bare(described: inspect.Type) -> inspect.Type:
 
 def keys(struct: inspect.StructType) -> list[Key]:
     return [_key(field) for field in struct.fields]
+
+
+def keys_at(struct: inspect.StructType, path: Sequence[str]) -> list[str] | None:
+    """The names of the keys in the table at `path`; None if any name may be there, [] if it is no table."""
+    described: inspect.Type = struct
+    for part in path:
+        if isinstance(described, inspect.DictType):
+            described = bare(described.value_type)
+        elif isinstance(described, inspect.StructType):
+            described = next((key.type for key in keys(described) if key.name == part), described)
+        else:
+            return []
+    if isinstance(described, inspect.StructType):
+        return [key.name for key in keys(described)]
+    return None if isinstance(described, inspect.DictType) else []
 
 
 def _key(each: inspect.Field) -> Key:

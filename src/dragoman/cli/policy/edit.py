@@ -41,12 +41,18 @@ def edit(ctx: click.Context, as_json: bool) -> None:
     The file is checked when the editor ends. One with mistakes is not put in force: it can be edited again, or stays
     beside the file as a draft. Exit code 1 if it was not put in force.
     """
+    ctx.exit(edit_configuration(EXAMPLE, as_json=as_json))
+
+
+def edit_configuration(example: str, *, as_json: bool) -> int:
+    """Have the user's file edited, `example` if there is none, and put it in force if it is sound; the exit code."""
     paths = find_paths()
     paths.ensure(paths.config_file.parent)
     file = paths.config_file.resolve()
     before = file.read_bytes() if file.exists() else None
     draft = file.with_name("config.draft.toml")
-    _write_draft(draft, before if before is not None else EXAMPLE.encode())
+    shown = before if before is not None else example.encode()
+    _write_draft(draft, shown)
     while True:
         _open_editor(draft)
         problems, warnings = _check(paths, draft, file)
@@ -59,7 +65,7 @@ def edit(ctx: click.Context, as_json: bool) -> None:
     changed = False
     if not problems:
         with changing(paths.config_file):
-            changed = _put_in_force(draft, file, before)
+            changed = _put_in_force(draft, file, before, shown)
     if as_json:
         told = {"file": str(file), "changed": changed, "problems": problems, "warnings": warnings}
         click.echo(json.dumps(told, indent=2, ensure_ascii=False))
@@ -67,7 +73,7 @@ def edit(ctx: click.Context, as_json: bool) -> None:
         click.echo(f"not put in force; what you wrote is in {draft}", err=True)
     else:
         click.echo(f"{file} is in force" if changed else "nothing changed")
-    ctx.exit(1 if problems else 0)
+    return 1 if problems else 0
 
 
 def _write_draft(draft: Path, content: bytes) -> None:
@@ -116,15 +122,15 @@ def _texts(problems: list[Problem], draft: Path, file: Path, severity: str) -> l
     return [str(one).replace(str(draft), str(file)) for one in problems if one.severity == severity]
 
 
-def _put_in_force(draft: Path, file: Path, before: bytes | None) -> bool:
-    """Put the draft in the place of the file; whether that changed it."""
+def _put_in_force(draft: Path, file: Path, before: bytes | None, shown: bytes) -> bool:
+    """Put the draft in the place of the file, if it is not as it was `shown`; whether that changed it."""
     from dragoman.atomic_file import replace_file
 
     content = draft.read_bytes()
     now = file.read_bytes() if file.exists() else None
     if now != before:
         raise ConfigError(f"{file} was changed by another program meanwhile: what you wrote is in {draft}")
-    changed = content != (before if before is not None else EXAMPLE.encode())
+    changed = content != shown
     if changed:
         replace_file(file, content)
     draft.unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from dragoman.config.files import toml
 from dragoman.config.load import parse, read
 from dragoman.config.paths import Paths
 
+MOST_VALUE_LINES = 200
+"""Lines that one value may have where it is replaced."""
 _HEADER = re.compile(r"^\s*\[\[?\s*(.+?)\s*\]\]?\s*(#.*)?$")
 
 
@@ -48,6 +51,56 @@ def remove_agent(paths: Paths, name: str) -> None:
     _write(paths, _without_agent(text, name), expected)
 
 
+def set_value(paths: Paths, path: Sequence[str], value: Any) -> None:
+    """Set one key in the user's file, in its table if that is there; the rest of the file stays as it is."""
+    text, data = _current(paths)
+    expected = _with(data, path, value)
+    line = f"{toml.key(path[-1])} = {toml.value(value)}\n"
+    for changed in _candidates(text, list(path), line):
+        if _parses_to(changed, expected):
+            write_file(paths, changed)
+            return
+    raise ConfigError(f"{paths.config_file}: cannot be changed automatically: edit it by hand")
+
+
+def _with(data: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    inner = data.get(path[0])
+    if len(path) == 1:
+        return {**data, path[0]: value}
+    return {**data, path[0]: _with(inner if isinstance(inner, dict) else {}, path[1:], value)}
+
+
+def _candidates(text: str, path: list[str], line: str) -> Iterator[str]:
+    """Texts that may set the key: in place of its line (or several), in its table, in a new table."""
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    table: list[str] = []
+    start, ends = 0, {}
+    for number, each in enumerate(lines):
+        if found := _HEADER.match(each):
+            ends[tuple(table)] = start
+            table = [] if each.lstrip().startswith("[[") else _table(found[1])
+            start = number + 1
+        elif table == path[:-1] and _sets(each, path[-1]):
+            comment = re.search(r"\s+#[^\"']*$", each.rstrip("\n"))
+            kept = line.rstrip("\n") + (comment[0] if comment else "") + "\n"
+            for behind in range(number + 1, min(number + MOST_VALUE_LINES, len(lines)) + 1):
+                yield "".join([*lines[:number], kept if behind == number + 1 else line, *lines[behind:]])
+        if each.strip() and not each.lstrip().startswith("#"):
+            start = number + 1
+    ends[tuple(table)] = start
+    if (place := ends.get(tuple(path[:-1]))) is not None:
+        yield "".join([*lines[:place], line, *lines[place:]])
+    header = f"[{'.'.join(map(toml.key, path[:-1]))}]\n" if path[1:] else ""
+    yield "".join([*lines, "\n" if lines else "", header, line] if header else [line, *lines])
+
+
+def _sets(line: str, key: str) -> bool:
+    name, equals, _ = line.partition("=")
+    return bool(equals) and name.strip().strip("\"'") == key
+
+
 def _current(paths: Paths) -> tuple[str, dict[str, Any]]:
     content = read(paths.config_file) or b""
     data = parse(paths.config_file, content)
@@ -80,13 +133,16 @@ def _table(header: str) -> list[str]:
 
 def _write(paths: Paths, text: str, expected: dict[str, Any]) -> None:
     """Write `text` if it parses to `expected`; else raise `ConfigError`, and the user has to edit the file."""
-    try:
-        done = tomllib.loads(text) == expected
-    except tomllib.TOMLDecodeError:
-        done = False
-    if not done:
+    if not _parses_to(text, expected):
         raise ConfigError(f"{paths.config_file}: cannot be changed automatically: edit it by hand")
     write_file(paths, text)
+
+
+def _parses_to(text: str, expected: dict[str, Any]) -> bool:
+    try:
+        return tomllib.loads(text) == expected
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def write_file(paths: Paths, text: str) -> None:
