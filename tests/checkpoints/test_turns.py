@@ -81,6 +81,48 @@ async def test_each_turn_is_recorded_from_its_beginning_to_its_end(
     assert (renamed.old_path, renamed.path) == ("a", "b")
 
 
+async def test_an_agent_that_writes_at_once_is_recorded_turn_by_turn(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    """Nothing changes between these turns, so no prompt waits; what was there before each one is still known."""
+    (workspace / "a").write_text("0\n")
+    gateway = await started(dragoman)
+    session = await gateway.new_session(workspace)
+    turns = range(1, 7)
+    for number in turns:
+        words = f"sh echo {number} > {workspace}/a" if number != 4 else "say nothing"
+        await gateway.prompt(session, words)
+    points = await recorded(home, session, 2 * len(turns))
+    assert [point.kind for point in points] == ["begin", "end"] * len(turns)
+    for number in turns:
+        files = engine(home).changes(session, number).files
+        texts = [change.hunks[0].text.splitlines()[1:] for change in files]
+        before = number - 1 if number != 5 else 3
+        assert texts == ([[f"-{before}", f"+{number}"]] if number != 4 else [])
+        assert not any(change.shared for change in files)
+
+
+async def test_a_prompt_does_not_wait_for_git_if_nothing_changed(
+    dragoman: Start, workspace: Path, home: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    go.touch()
+    gateway = await started(dragoman, slow_git(tmp_path / "bin", go))
+    session = await gateway.new_session(workspace)
+    for _ in range(2):
+        await gateway.prompt(session, "say hello")
+        await recorded(home, session, 2)
+    await recorded(home, session, 4)
+    go.unlink()
+    for _ in range(3):
+        assert (await gateway.prompt(session, "say hello")).stop_reason == "end_turn"
+    points = await recorded(home, session, 10)
+    assert [(point.kind, point.turn, point.late) for point in points[-2:]] == [
+        ("begin", 5, False),
+        ("end", 5, False),
+    ]
+
+
 async def test_a_gateway_that_ends_records_the_end_first(
     dragoman: Start, workspace: Path, home: Path
 ) -> None:

@@ -20,10 +20,13 @@ from pathlib import Path
 
 import msgspec
 
+from dragoman.checkpoints.commits import AUTHOR
 from dragoman.checkpoints.git import Running
+from dragoman.checkpoints.history import message_of
 from dragoman.checkpoints.names import quoted, shown
 from dragoman.checkpoints.reading import Content, TooLarge, Tree
 from dragoman.checkpoints.repository import Repository, WorkIndex
+from dragoman.checkpoints.watching.project_watch import ProjectWatch
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import Checkpoint, CheckpointError, LeftOut, Mark
 
@@ -67,6 +70,7 @@ class Capture:
         self._git = repository.git
         self._root = root
         self._limits = limits
+        self._own_folder = _inside(root, own)
         self._own = own_pattern(root, own)
 
     @contextmanager
@@ -97,10 +101,20 @@ class Capture:
             if keep:
                 self._settle(captured)
 
+    def watch(self, session_id: str) -> ProjectWatch:
+        """A watch of all folders that a checkpoint looks at; raises `CannotWatch`."""
+        own = os.fsencode(self._own_folder) if self._own_folder is not None else None
+        return ProjectWatch(self._root, lambda: self._ignored_folders(session_id), own)
+
     def _take(self, index: WorkIndex, mark: Mark, turn: int, reference: str) -> Captured:
-        others, changed = self._list(index)
         found = Found()
+        # It starts while git looks for changes: starting takes longer than what it does for a few files.
         with self._git.started("fast-import", "--quiet", "--done", "--depth=0") as importing:
+            try:
+                others, changed = self._list(index)
+            except CheckpointError:
+                importing.process.communicate(b"done\n")  # a pack that is begun is left behind otherwise
+                raise
             pipe = importing.process.stdin
             assert pipe is not None and importing.process.stdout is not None
             try:
@@ -110,7 +124,7 @@ class Capture:
                 pipe.write(b"progress stored\n")
                 pipe.flush()
                 importing.process.stdout.readline()  # from here on it is quick: `mark.late` is final
-                checkpoint = _checkpoint(mark, turn, found)
+                checkpoint = checkpoint_of(mark, turn, time.time(), found.left_out, found.more)
                 pipe.write(_commit(reference, self._parent(reference), index.tree, checkpoint, found))
                 pipe.flush()
                 told = importing.process.stdout.read().split()
@@ -137,11 +151,8 @@ class Capture:
     def _list(self, index: WorkIndex) -> tuple[list[bytes], list[bytes]]:
         """Names that the index does not have, and names whose files differ from it."""
         limit = self._limits.max_files
-        exclude = [f"--exclude={self._own}"] if self._own is not None else []
         with (
-            self._git.started(
-                "ls-files", "-z", "-o", "--exclude-standard", *exclude, index=index.path, tree=self._root
-            ) as finding,
+            self._git.started(*self._listing(), index=index.path, tree=self._root) as finding,
             self._git.started("ls-files", "-z", "-m", "-d", index=index.path, tree=self._root) as comparing,
         ):
             others = self._names(finding)
@@ -151,6 +162,19 @@ class Capture:
         if index.tree is not None and others and self._count(index) + len(others) > limit:
             raise self._too_many()
         return others, list(dict.fromkeys(changed))
+
+    def _listing(self) -> list[str]:
+        exclude = [f"--exclude={self._own}"] if self._own is not None else []
+        return ["ls-files", "-z", "-o", "--exclude-standard", *exclude]
+
+    def _ignored_folders(self, session_id: str) -> frozenset[bytes]:
+        """Folders that `.gitignore` names, without those below them; one with a recorded file is not among them."""
+        words = [*self._listing(), "-i", "--directory"]
+        with self._repository.writing(self._root), self._repository.index(session_id) as index:
+            with self._git.started(*words, index=index.path, tree=self._root) as listing:
+                names = self._names(listing)
+            listing.check()
+        return frozenset(name[:-1] for name in names if name.endswith(b"/"))
 
     def _names(self, running: Running) -> list[bytes]:
         names = running.names(self._limits.max_files * 2)
@@ -260,19 +284,20 @@ class Capture:
         index.keep(captured.checkpoint.tree)
 
 
-def _checkpoint(mark: Mark, turn: int, found: Found) -> Checkpoint:
-    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+def checkpoint_of(mark: Mark, turn: int, moment: float, left_out: list[LeftOut], more: int) -> Checkpoint:
+    """A checkpoint that has no commit yet; `moment` in seconds since 1970."""
+    shown_time = datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds")
     return Checkpoint(
         id="",
         tree="",
         kind=mark.kind,
         turn=turn,
-        time=now,
+        time=shown_time.replace("+00:00", "Z"),
         title=mark.title,
         late=mark.late,
         after=mark.after,
-        left_out=found.left_out,
-        more_left_out=found.more,
+        left_out=left_out,
+        more_left_out=more,
         operation=mark.operation,
     )
 
@@ -281,11 +306,10 @@ def _commit(
     reference: str, parent: str | None, base: str | None, checkpoint: Checkpoint, found: Found
 ) -> bytes:
     """The commit of a fast-import stream, and the questions for its id and its tree."""
-    words = msgspec.json.encode(checkpoint)
+    words = message_of([checkpoint])
     seconds = int(datetime.now(UTC).timestamp())
     lines = [
-        b"commit %s\nmark :1\ncommitter dragoman <dragoman@localhost> %d +0000\n"
-        % (reference.encode(), seconds),
+        b"commit %s\nmark :1\ncommitter %s %d +0000\n" % (reference.encode(), AUTHOR, seconds),
         b"data %d\n%s\n" % (len(words), words),
     ]
     if parent is not None:
@@ -299,11 +323,19 @@ def _commit(
 
 def own_pattern(root: str, own: Path) -> str | None:
     """The pattern that excludes our own folder, if it lies in the project."""
+    relative = _inside(root, own)
+    if relative is None:
+        return None
+    escaped = "".join(f"\\{sign}" if sign in "*?[\\ !#" else sign for sign in relative)
+    return f"/{escaped}/"
+
+
+def _inside(root: str, own: Path) -> str | None:
+    """Our own folder below the project's root, if it lies there."""
     real = Path(os.path.realpath(own))
     if not real.is_relative_to(root):
         return None
     relative = str(real.relative_to(root))
     if relative == ".":
         raise CheckpointError(f"{root} is Dragoman's own folder, which is not recorded.", "own_folder")
-    escaped = "".join(f"\\{sign}" if sign in "*?[\\ !#" else sign for sign in relative)
-    return f"/{escaped}/"
+    return relative

@@ -24,10 +24,12 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
+from dragoman.checkpoints.commits import commit_body, locked, store
 from dragoman.checkpoints.git import ATTRIBUTES, CONFIG, Git, Program
 from dragoman.gateway.ports.checkpoints import CheckpointError
 
 PRIVATE_DIR = 0o700
+FOLDERS = ("objects", "refs/sessions", "info", "indexes")
 TRIES = 10
 DRAFT_AGE = 120.0
 """Seconds after which a pack that is not finished belongs to no git that runs."""
@@ -47,9 +49,22 @@ class Repository:
 
     def create(self, root: str) -> None:
         """Make the git directory if it does not exist; `git init` would use templates of the user."""
-        for name in ("objects", "refs/sessions", "info", "indexes"):  # a back-up has no empty folders
-            (self.directory / name).mkdir(PRIVATE_DIR, parents=True, exist_ok=True)
-        if (self.directory / "HEAD").exists():
+        for _ in range(TRIES - 1):
+            with suppress(
+                FileNotFoundError
+            ):  # the last session was deleted meanwhile, and the directory with it
+                self._create(root)
+                return
+        self._create(root)
+
+    def _create(self, root: str) -> None:
+        folders = [self.directory / name for name in FOLDERS]
+        there = (self.directory / "HEAD").exists()
+        if there and all(folder.is_dir() for folder in folders):
+            return
+        for folder in folders:
+            folder.mkdir(PRIVATE_DIR, parents=True, exist_ok=True)
+        if there:  # a back-up has no empty folders
             return
         for name, content in (
             ("config", CONFIG),
@@ -91,6 +106,14 @@ class Repository:
         self._reference(session_id).unlink(missing_ok=True)
         for index in self._indexes(session_id):
             index.unlink(missing_ok=True)
+
+    def append(self, session_id: str, tree: str, message: bytes) -> str:
+        """Add a commit of a tree that is stored already to a session, without a process; returns its id."""
+        with locked(self._reference(session_id)) as draft:
+            body = commit_body(tree, self.tip(session_id), message, int(time.time()))
+            commit = store(self.directory, b"commit", body)
+            draft.write_text(commit + "\n")
+        return commit
 
     def _reference(self, session_id: str) -> Path:
         return self.directory / "refs" / "sessions" / checked(session_id)

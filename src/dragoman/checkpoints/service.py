@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,15 +26,30 @@ from dragoman.gateway.ports.checkpoints import (
 
 if TYPE_CHECKING:
     from dragoman.checkpoints.engine import Engine
+    from dragoman.checkpoints.watching.known import Known
 
 log = logging.getLogger(__name__)
 
 THREADS = 4
 """Calls at once: a project on a disk that hangs must not hold up the others."""
+WRITE_AFTER = 0.05
+"""Seconds until checkpoints without changes are written: those of a few short turns make one commit."""
+BATCH = 1000
+"""Checkpoints in one commit; more wait for the disk."""
 CLOSE_TIMEOUT = 5.0
 """Seconds that the end of the gateway waits for checkpoints under way."""
 
 T = TypeVar("T")
+
+
+@dataclass
+class Batch:
+    """Checkpoints of a session between which nothing changed, not written yet."""
+
+    folder: str
+    known: Known
+    failed: Callable[[CheckpointError], None]
+    marks: list[tuple[Mark, float]] = field(default_factory=list)
 
 
 class CheckpointService:
@@ -44,12 +61,15 @@ class CheckpointService:
         self._order: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._restoring: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._changing: dict[str, asyncio.Future[Any]] = {}
+        """What records or restores each session's project now."""
+        self._batches: dict[str, Batch] = {}
 
     @cached_property
     def _engine(self) -> Engine:
         from dragoman.checkpoints.engine import Engine  # with the first turn: an editor waits for the start
 
-        return Engine(*self._given)
+        return Engine(*self._given, watching=True)
 
     def records(self, folder: str) -> bool:
         return folder.startswith("/")
@@ -69,7 +89,28 @@ class CheckpointService:
             with self._engine.record(session_id, folder, mark) as checkpoint:
                 tell(checkpoint)
 
-        return self._in_order(session_id, work)
+        return self._change(session_id, work)
+
+    def record_unchanged(
+        self, session_id: str, folder: str, mark: Mark, failed: Callable[[CheckpointError], None]
+    ) -> bool:
+        if session_id in self._changing or "_engine" not in self.__dict__:
+            return False
+        known = self._engine.unchanged(session_id, folder, mark)
+        if known is None:
+            return False
+        batch = self._batches.get(session_id)
+        if batch is None:
+            batch = self._batches[session_id] = Batch(folder, known, failed)
+            asyncio.get_running_loop().call_later(WRITE_AFTER, self._write, session_id)
+        elif batch.known is not known or len(batch.marks) >= BATCH:
+            return False
+        batch.marks.append((mark, time.time()))
+        return True
+
+    def _write(self, session_id: str) -> None:
+        if session_id in self._batches:
+            self._in_order(session_id, _nothing_more)
 
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         return await self._in_order(session_id, lambda tell: tell(self._engine.checkpoints(session_id)))
@@ -88,7 +129,7 @@ class CheckpointService:
         def work(tell: Callable[[Restored], None]) -> None:
             self._engine.restore(session_id, folder, wish, tell, act)
 
-        restored = self._in_order(session_id, work)
+        restored = self._change(session_id, work)
         restored.add_done_callback(lambda _: self._restoring.discard(session_id))
         return restored
 
@@ -101,10 +142,24 @@ class CheckpointService:
 
     async def close(self) -> None:
         """Wait a moment for what is under way."""
+        for session_id in list(self._batches):
+            self._write(session_id)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=CLOSE_TIMEOUT)
+        if "_engine" in self.__dict__:
             self._engine.stop()  # Python waits for its threads at the end
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _change(self, session_id: str, work: Callable[[Callable[[T], None]], None]) -> asyncio.Future[T]:
+        """Like `_in_order`, for work after which the session's last checkpoint is another one."""
+        told = self._changing[session_id] = self._in_order(session_id, work)
+
+        def forget(_: object) -> None:
+            if self._changing.get(session_id) is told:
+                del self._changing[session_id]
+
+        told.add_done_callback(forget)
+        return told
 
     def _in_order(self, session_id: str, work: Callable[[Callable[[T], None]], None]) -> asyncio.Future[T]:
         """Run `work` in a thread after the session's earlier work; returns what it tells, maybe before its end."""
@@ -114,11 +169,24 @@ class CheckpointService:
         def tell(result: T) -> None:
             loop.call_soon_threadsafe(_settle, told, result)
 
+        batch = self._batches.pop(session_id, None)
+
+        def whole() -> None:
+            if batch is not None:
+                self._append(loop, session_id, batch)
+            work(tell)
+
         order = self._order.get(session_id)
         if order is None:
             order = self._order[session_id] = asyncio.Lock()
-        self._spawn(self._run(order, lambda: work(tell), told))
+        self._spawn(self._run(order, whole, told))
         return told
+
+    def _append(self, loop: asyncio.AbstractEventLoop, session_id: str, batch: Batch) -> None:
+        try:
+            self._engine.append(session_id, batch.folder, batch.known, batch.marks)
+        except CheckpointError as error:
+            loop.call_soon_threadsafe(batch.failed, error)
 
     async def _run(self, order: asyncio.Lock, work: Callable[[], None], told: asyncio.Future[Any]) -> None:
         async with order:
@@ -138,6 +206,10 @@ class CheckpointService:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _nothing_more(tell: Callable[[None], None]) -> None:
+    tell(None)
 
 
 def _settle(told: asyncio.Future[T], result: T) -> None:

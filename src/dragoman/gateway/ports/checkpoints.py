@@ -164,6 +164,14 @@ class Checkpoints(Protocol):
     def record(self, session_id: str, folder: str, mark: Mark) -> Awaitable[Checkpoint]:
         """Record a project, after what was called before for this session; raises `CheckpointError`."""
 
+    def record_unchanged(
+        self, session_id: str, folder: str, mark: Mark, failed: Callable[[CheckpointError], None]
+    ) -> bool:
+        """Record a project that certainly did not change since the session's last checkpoint; does not block.
+
+        False: that is not certain, so `record` has to compare it. `failed` is called if it cannot be written later.
+        """
+
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         """The session's checkpoints, the oldest first; raises `CheckpointError`."""
 
@@ -199,6 +207,11 @@ class NoCheckpoints:
 
     def record(self, session_id: str, folder: str, mark: Mark) -> Awaitable[Checkpoint]:
         raise CheckpointError(self._reason, "checkpoints_off")
+
+    def record_unchanged(
+        self, session_id: str, folder: str, mark: Mark, failed: Callable[[CheckpointError], None]
+    ) -> bool:
+        return False
 
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         raise CheckpointError(self._reason, "checkpoints_off")

@@ -66,7 +66,7 @@ def _usual_end(session_id: str, state: str, stop_reason: str) -> tuple[bytes, by
 
 def turn_over(session: Session) -> None:
     """Update directory, parking and watchers, after the answer was sent."""
-    session.services.checkpoints.end()
+    session.services.checkpoints.catch_up()
     if session.closed:
         return
     if not session.follows:

@@ -94,6 +94,11 @@ class Turn:
 
     # -- beginning
 
+    @property
+    def title(self) -> str:
+        """The beginning of the prompt; call `check` before."""
+        return title_of(self._blocks) or ""
+
     def check(self) -> None:
         """Raise for content that this agent does not support (G-058), or if it does not read its input."""
         agent = self.session.binding.require()
@@ -111,7 +116,7 @@ class Turn:
             await self.session.gateway.ready(self.session, self.client)
             if not self.settled:
                 self.check()
-                await self.session.services.checkpoints.begin(title_of(self._blocks) or "")
+                await self.session.services.checkpoints.begin(self.title)
             if not self.settled:
                 self.start()
         except RpcError as error:

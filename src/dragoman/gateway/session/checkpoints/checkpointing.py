@@ -1,7 +1,9 @@
 """When a session's project is recorded: as a turn begins and after it ended.
 
-The prompt waits for the first checkpoint, `checkpoints.patience` at most. Then the agent gets it, the checkpoint is
-marked late, and what the gateway does for the agent waits in its place: answers to questions, files and commands.
+If the project certainly did not change since the session's last checkpoint, that one's tree is recorded again and
+nothing waits. Otherwise the prompt waits for the first checkpoint, `checkpoints.patience` at most. Then the agent gets
+it, the checkpoint is marked late, and what the gateway does for the agent waits in its place: answers to questions,
+files and commands.
 Nothing is recorded for a session that another process owns, or whose files are on another machine.
 """
 
@@ -102,6 +104,17 @@ class Checkpointing:
         except CheckpointError as error:
             log.debug("project is not prepared: %s", error, extra={"session": session.id})
 
+    def begin_at_once(self, title: str) -> bool:
+        """Record the beginning of a turn if nothing changed; False: call `begin` and wait."""
+        session = self._session
+        if session.gateway.checkpoints.restoring(session.id):
+            return False
+        if not self.wanted:
+            return True
+        self.end()  # of the turn before, if its answer is still on its way
+        self._owes_end = self._record_unchanged(self._beginning(title))
+        return self._owes_end
+
     async def begin(self, title: str) -> None:
         """Record the beginning of a turn; returns when that is done, or has taken too long."""
         session = self._session
@@ -114,11 +127,14 @@ class Checkpointing:
         self.end()  # of the turn before, if its answer is still on its way
         self._owes_end = True
         self._waiting = []
-        mark = Mark("begin", title, after=session.feed.delivered)
+        mark = self._beginning(title)
         recording = self._record(mark)
         recording.add_done_callback(lambda _: self.give_up())
         done, _ = await asyncio.wait({recording}, timeout=session.gateway.config.checkpoints.patience)
         mark.late = not done
+
+    def _beginning(self, title: str) -> Mark:
+        return Mark("begin", title, after=self._session.feed.delivered)
 
     def after(self, then: Callable[[], None]) -> None:
         """Call `then` once the beginning of the turn is recorded, or the turn is cancelled: what was answered counts."""
@@ -142,12 +158,18 @@ class Checkpointing:
         """Record the end of the turn whose beginning was recorded."""
         if self._owes_end:
             self._owes_end = False
-            self._record(Mark("end"))
+            mark = Mark("end")
+            if not self._record_unchanged(mark):
+                self._record(mark)
 
     def catch_up(self) -> None:
-        """Record the end of a turn that is answered, if that has not begun yet."""
+        """Record the end of a turn that is answered, if the next one, which records it too, has not begun yet."""
         if self._session.turn is None:
             self.end()
+
+    def _record_unchanged(self, mark: Mark) -> bool:
+        session = self._session
+        return session.gateway.checkpoints.record_unchanged(session.id, session.workspace, mark, self._tell)
 
     def _record(self, mark: Mark) -> asyncio.Task[None]:
         """Record the project, after what was recorded before; the task ends when that is done or has failed."""

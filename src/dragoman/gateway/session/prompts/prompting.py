@@ -51,13 +51,14 @@ def _in_flight() -> RpcError:
 
 
 def _begin(session: Session, turn: Turn) -> None:
-    agent, recovery = session.agent, session.recovery
-    if agent is not None and not recovery.pending and not session.services.checkpoints.wanted:
+    at_once = session.agent is not None and not session.recovery.pending
+    if at_once:
         turn.check()
-        session.prompts.turn = turn
+        at_once = session.services.checkpoints.begin_at_once(turn.title)
+    session.prompts.turn = turn
+    if at_once:
         turn.start()
     else:
-        session.prompts.turn = turn
         session.gateway.spawn(turn.restart_and_start())
     session.changed()
 

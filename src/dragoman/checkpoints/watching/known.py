@@ -1,0 +1,114 @@
+"""What is known of projects: the watch of each, and the tree that each session recorded last."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dragoman.checkpoints.watching.project_watch import CannotWatch, ProjectWatch
+from dragoman.gateway.ports.checkpoints import Checkpoint
+
+log = logging.getLogger(__name__)
+
+PROJECTS = 16
+"""Projects that are watched at once, those used last: the kernel has 128 queues for all programs of a user."""
+SESSIONS = 1024
+"""Sessions whose last tree is known, those used last; any other session's project is compared."""
+RETRY_AFTER = 600.0
+"""Seconds until a project that could not be watched is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The project as a session recorded it, and how to find whether it is still the same."""
+
+    checkpoint: Checkpoint
+    watch: ProjectWatch
+    generation: int
+    compared: float
+    """When files were compared, by `time.monotonic`."""
+
+    def holds(self) -> bool:
+        return self.watch.quiet_since(self.generation)
+
+
+class Knowledge:
+    """Its calls are for any thread; only `look_up` is for the event loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watches: OrderedDict[str, ProjectWatch] = OrderedDict()
+        self._failed: dict[str, float] = {}
+        self._known: OrderedDict[str, tuple[str, Known]] = OrderedDict()
+        self._closed = False
+
+    def look_up(self, session_id: str, root: str) -> Known | None:
+        """What the session recorded last, if the project is certainly the same still."""
+        found = self._known.get(session_id)
+        if found is None or found[0] != root or not found[1].holds():
+            return None
+        return found[1]
+
+    def begin(self, root: str) -> tuple[ProjectWatch, int] | None:
+        """Call it before files are compared; returns what `learn` takes, or None if the project is not watched."""
+        with self._lock:
+            watch = self._watches.get(root)
+            if watch is not None:
+                self._watches.move_to_end(root)
+        generation = watch.begin() if watch is not None else None
+        return None if watch is None or generation is None else (watch, generation)
+
+    def learn(
+        self, session_id: str, root: str, checkpoint: Checkpoint, begun: tuple[ProjectWatch, int] | None
+    ) -> None:
+        """The session's project was compared and recorded."""
+        with self._lock:
+            if begun is None:
+                self._known.pop(session_id, None)
+                return
+            self._known[session_id] = root, Known(checkpoint, *begun, time.monotonic())
+            self._known.move_to_end(session_id)
+            if len(self._known) > SESSIONS:
+                self._known.popitem(last=False)
+
+    def watch(self, root: str, make: Callable[[], ProjectWatch]) -> None:
+        """Watch a project from now on, unless it is watched."""
+        with self._lock:
+            present = self._watches.get(root)
+            failed = self._failed.get(root)
+            if present is not None and not present.closed:
+                return
+            if self._closed or (failed is not None and time.monotonic() - failed < RETRY_AFTER):
+                return
+        try:
+            made = make()
+        except CannotWatch as error:
+            log.info("changes in a project are not noticed, so prompts wait for checkpoints: %s", error)
+            with self._lock:
+                self._failed[root] = time.monotonic()
+            return
+        with self._lock:
+            left = [self._watches.pop(root, None)]
+            self._watches[root] = made
+            if len(self._watches) > PROJECTS or self._closed:
+                left.append(self._watches.popitem(last=False)[1])
+        for watch in left:
+            if watch is not None:
+                watch.close()
+
+    def forget(self, session_id: str) -> None:
+        with self._lock:
+            self._known.pop(session_id, None)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            watches = list(self._watches.values())
+            self._watches.clear()
+            self._known.clear()
+        for watch in watches:
+            watch.close()
