@@ -198,7 +198,7 @@ class Repository:
                 if not there:
                     return True
                 if not self.sessions():
-                    shutil.rmtree(self.directory, ignore_errors=True)
+                    self._remove()
                     return True
                 self.remove_drafts()
                 self.git.run("repack", "-a", "-d", "-q")
@@ -206,6 +206,12 @@ class Repository:
         except BlockingIOError:
             return False
         return True
+
+    def _remove(self) -> None:
+        """Remove the directory in one step: another process makes a new one, and never writes into half of this one."""
+        self.directory.rename(self.directory.with_name(f".{self.directory.name}.{os.urandom(6).hex()}"))
+        for removed in self.directory.parent.glob(f".{self.directory.name}.*"):
+            shutil.rmtree(removed, ignore_errors=True)
 
 
 class WorkIndex:
