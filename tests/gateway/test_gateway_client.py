@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dragoman.gateway.gateway_client import GatewayClient, _ToGateway
+from dragoman.gateway.gateway_client import GatewayClient, ToGateway
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Reply
 from dragoman.wire.framing import Frame
@@ -29,13 +29,13 @@ class Gateway(Peer):
 
 async def test_a_request_is_handled_at_once() -> None:
     gateway = Gateway()
-    _ToGateway(gateway).send(REQUEST)
+    ToGateway(gateway).send(REQUEST)
     assert gateway.frames == [REQUEST]
 
 
 async def test_an_answer_waits_for_the_next_turn_of_the_loop() -> None:
     gateway = Gateway()
-    _ToGateway(gateway).send(ANSWER)
+    ToGateway(gateway).send(ANSWER)
     assert gateway.frames == [], "the gateway may still be asking"
     await asyncio.sleep(0)
     assert gateway.frames == [ANSWER]
@@ -43,7 +43,7 @@ async def test_an_answer_waits_for_the_next_turn_of_the_loop() -> None:
 
 async def test_what_follows_an_answer_does_not_overtake_it() -> None:
     gateway = Gateway()
-    link = _ToGateway(gateway)
+    link = ToGateway(gateway)
     link.send(ANSWER)
     link.send(REQUEST)
     link.close()
@@ -62,6 +62,6 @@ async def test_a_reply_whose_handler_fails_ends_the_wait_with_that_failure() -> 
         raise KeyError("the page left")
 
     client = GatewayClient()
-    client.peer.link_opened(_ToGateway(Answering()))
+    client.peer.link_opened(ToGateway(Answering()))
     with pytest.raises(KeyError, match="the page left"):
         await asyncio.wait_for(client.result("session/resume", {}, fail), 5)

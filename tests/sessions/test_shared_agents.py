@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from dragoman.cli import compose
-from dragoman.cli.conversation import Conversation
+from dragoman.cli.in_process import open_gateway
+from dragoman.client import Gateway as ClientGateway
+from dragoman.client.connection import CAPABILITIES
 from dragoman.config.model import AgentConfig, Config, SessionsConfig
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
@@ -17,17 +19,19 @@ from support.gateway_process import agent
 
 
 @asynccontextmanager
-async def running(folder: Path, agent_config: AgentConfig) -> AsyncIterator[tuple[Gateway, Conversation]]:
+async def running(folder: Path, agent_config: AgentConfig) -> AsyncIterator[tuple[Gateway, ClientGateway]]:
     config = Config(agents={"scripted": agent_config}, sessions=SessionsConfig(journal=False))
     paths = Paths(folder / "config.toml", folder / "state", folder / "run", folder / "cache")
-    async with compose.gateway(config, paths) as gateway, asyncio.timeout(30):
-        client = await Conversation.inside(gateway, Terms(agent="scripted", start_ahead=False))
+    async with (
+        compose.gateway(config, paths) as gateway,
+        asyncio.timeout(30),
+        await connected(gateway) as client,
+    ):
         yield gateway, client
-        await client.disconnect()
 
 
-async def new_session(client: Conversation, folder: Path) -> str:
-    return str((await client.result("session/new", {"cwd": str(folder), "mcpServers": []}))["sessionId"])
+async def connected(gateway: Gateway) -> ClientGateway:
+    return await open_gateway(gateway, Terms(agent="scripted", start_ahead=False), CAPABILITIES)
 
 
 async def test_a_slow_client_does_not_hold_a_shared_agent_after_its_session_was_closed(
@@ -35,16 +39,16 @@ async def test_a_slow_client_does_not_hold_a_shared_agent_after_its_session_was_
 ) -> None:
     config = AgentConfig(kind="acp", command=agent()["command"], share="all")
     async with running(tmp_path, config) as (gateway, slow):
-        other = await Conversation.inside(gateway, Terms(agent="scripted", start_ahead=False))
-        one, two = await new_session(slow, tmp_path), await new_session(other, tmp_path)
-        session = gateway.sessions[one]
-        assert session.agent is gateway.sessions[two].agent
+        other = await connected(gateway)
+        one, two = await slow.new(cwd=tmp_path), await other.new(cwd=tmp_path)
+        session = gateway.sessions[one.id]
+        assert session.agent is gateway.sessions[two.id].agent
         attached = session.attachments[0].client
         attached.peer_writable(False)
         await gateway.end_session(session)
-        assert (await other.prompt(two, "say hello"))["stopReason"] == "end_turn"
+        assert (await two.prompt("say hello").ended()).stop_reason == "end_turn"
         attached.peer_writable(True)
-        await other.disconnect()
+        await other.aclose()
 
 
 async def test_a_slow_client_that_leaves_one_session_still_holds_the_agent_for_another(
@@ -52,7 +56,7 @@ async def test_a_slow_client_that_leaves_one_session_still_holds_the_agent_for_a
 ) -> None:
     config = AgentConfig(kind="acp", command=agent()["command"], share="all")
     async with running(tmp_path, config) as (gateway, slow):
-        one, two = [gateway.sessions[await new_session(slow, tmp_path)] for _ in range(2)]
+        one, two = [gateway.sessions[(await slow.new(cwd=tmp_path)).id] for _ in range(2)]
         shared, attached = two.agent, two.attachments[0].client
         assert shared is not None and one.agent is shared
         attached.peer_writable(False)

@@ -75,13 +75,14 @@ class Reporting(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         from dragoman.cli.entry import complain
+        from dragoman.client.errors import DragomanError
         from dragoman.gateway.ports.agent import AgentUnavailable
         from dragoman.gateway.ports.store import StoreError
         from dragoman.wire.errors import RpcError
 
         try:
             return super().invoke(ctx)
-        except (StoreError, AgentUnavailable, RpcError) as error:
+        except (StoreError, AgentUnavailable, RpcError, DragomanError) as error:
             complain(str(error))
             ctx.exit(1)
 

@@ -122,23 +122,37 @@ class Gateway:
         now; with `watch` only what happens now.
         """
         folder = str(cwd) if cwd is not None else (await self.find(id)).cwd
-        session = Session(self.connection, id, folder, on_question or self._on_question)
-        params: JsonObject = {"sessionId": id, "cwd": folder, "mcpServers": []}
+        session = self.session(id, folder, on_question)
+        params: JsonObject = {}
         if after is not None:
             session.seq = after
             params["_meta"] = {"dragoman": {"afterSeq": after}}
         if watch or after is not None:
             session.watch()
-        former = self.connection.sessions.get(id)
-        if former is not None:
-            former.ended(DragomanError(f"session {id} was resumed again here: use the object of that resume"))
-        self.connection.sessions[id] = session
-        try:
-            await self.connection.call("session/resume", params, session.opened)
-        except BaseException:
-            self.connection.sessions.pop(id, None)
-            raise
+        await self._attach("session/resume", session, params)
         return session
+
+    def session(self, id: str, cwd: str, on_question: OnQuestion | None = None) -> Session:
+        """A session that is not attached yet; `load` does that."""
+        return Session(self.connection, id, cwd, on_question or self._on_question)
+
+    async def load(self, session: Session) -> None:
+        """Attach to a session whose `events` are read already: its whole conversation comes before this returns."""
+        await self._attach("session/load", session, {})
+
+    async def _attach(self, method: str, session: Session, more: JsonObject) -> None:
+        sessions = self.connection.sessions
+        former = sessions.get(session.id)
+        if former is not None:
+            told = f"session {session.id} was opened again here: use the later object"
+            former.ended(DragomanError(told))
+        sessions[session.id] = session
+        params = {"sessionId": session.id, "cwd": session.cwd, "mcpServers": [], **more}
+        try:
+            await self.connection.call(method, params, session.opened)
+        except BaseException:
+            sessions.pop(session.id, None)
+            raise
 
     async def find(self, id: str) -> SessionInfo:
         """A session of the list; raises `LookupError` if there is none of that id."""

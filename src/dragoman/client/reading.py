@@ -25,7 +25,7 @@ from dragoman.client.events import (
 )
 from dragoman.wire.json_types import JsonObject, as_object, objects, own_meta
 
-INTERRUPTED = "the gateway ended during this turn; prompt again"
+INTERRUPTED = "This turn was interrupted, or its end could not be saved."
 
 
 def read_update(update: JsonObject, seq: int | None) -> Event:

@@ -78,25 +78,25 @@ class Session:
 
     # -- prompts
 
-    def prompt(self, content: Content, *, steer: bool = False) -> Turn:
+    def prompt(self, content: Content, *, steer: bool = False, wait: bool = True) -> Turn:
         """Send a prompt; iterate over the turn for its events, or await `turn.text()`.
 
-        While a turn runs, the prompt waits for its end; with `steer` it is handed to the running turn where the agent
-        can take it. A question that the loop's body does not answer is refused when the loop goes on.
+        While a turn runs, the prompt waits for its end, or without `wait` is refused if the gateway has no queue; with
+        `steer` it is handed to the running turn where the agent can take it. A question that the loop's body does not
+        answer is refused when the loop goes on.
         """
-        prompting = self._send(content, steer, EventStream(self._connection.flow))
-        return Turn(prompting)
+        return Turn(self._send(content, steer, wait, EventStream(self._connection.flow)))
 
-    def send(self, content: Content, *, steer: bool = False) -> Turn:
+    def send(self, content: Content, *, steer: bool = False, wait: bool = True) -> Turn:
         """As `prompt`, for readers of `events`: the turn itself has no events, only an end."""
-        return Turn(self._send(content, steer, None))
+        return Turn(self._send(content, steer, wait, None))
 
-    def _send(self, content: Content, steer: bool, stream: EventStream | None) -> Prompting:
+    def _send(self, content: Content, steer: bool, wait: bool, stream: EventStream | None) -> Prompting:
         params: JsonObject = {"sessionId": self.id, "prompt": _blocks(content)}
         if steer:
             params["_meta"] = {"dragoman": {"steer": True}}
-        prompting = Prompting(self._connection.flow, stream)
-        if self._waiting or self._cancelling:
+        prompting = Prompting(self._connection.flow, stream, may_wait=wait)
+        if wait and (self._waiting or self._cancelling):
             self._wait(prompting, params)
         else:
             self._request(prompting, params)
@@ -116,7 +116,8 @@ class Session:
             self._settle(prompting, TurnEnded(str(result.get("stopReason")), raw=result))
             return
         error = error_of(reply.as_error())
-        if isinstance(error, RequestRefused) and error.reason == "prompt_in_flight":
+        in_flight = isinstance(error, RequestRefused) and error.reason == "prompt_in_flight"
+        if in_flight and prompting.may_wait:
             self._wait(prompting, params, first=True)
         else:
             raw = {"error": read_object(reply.error)}

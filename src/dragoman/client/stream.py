@@ -118,6 +118,14 @@ class EventStream:
         self._note_fill()
         return event
 
+    def take(self) -> list[Event]:
+        """The events that are there now; they are read then."""
+        events = [event for event, _ in self._events]
+        self._events.clear()
+        self._bytes = 0
+        self._note_fill()
+        return events
+
     async def _wait(self) -> None:
         if self._waiter is not None:
             raise RuntimeError("two tasks read one stream of events: open one stream for each")

@@ -14,8 +14,9 @@ from dragoman.client.stream import EventStream, Flow
 class Prompting:
     """A prompt until its answer, as its session sees it; it outlives a `Turn` that is not used any more."""
 
-    def __init__(self, flow: Flow, stream: EventStream | None) -> None:
+    def __init__(self, flow: Flow, stream: EventStream | None, *, may_wait: bool) -> None:
         self.stream = stream
+        self.may_wait = may_wait
         self.on_withdraw: Callable[[], None] | None = None
         self.end: TurnEnded | None = None
         self._flow = flow

@@ -38,7 +38,7 @@ class GatewayClient(Unpaused, Receiver):
 
     def connect(self, gateway: Gateway, terms: Terms) -> None:
         self.client = gateway.connect(terms)
-        self.peer.link_opened(_ToGateway(self.client.peer))
+        self.peer.link_opened(ToGateway(self.client.peer))
         self.client.peer.link_opened(self)
 
     # -- asking
@@ -113,8 +113,8 @@ class GatewayClient(Unpaused, Receiver):
         return internal("Dragoman is shutting down", "shutdown")
 
 
-class _ToGateway(Unpaused):
-    """Implements `Link`."""
+class ToGateway(Unpaused):
+    """Implements `Link`: a client's way to the gateway."""
 
     backlog = 0
 

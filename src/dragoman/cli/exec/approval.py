@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-from dragoman.cli.conversation import Question
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.cli.terminal.narrator import Narrator, describe_tool
 from dragoman.cli.terminal.screen import one_line
+from dragoman.client.question import Option, Question
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.session.open_tools import OpenTools
@@ -38,12 +38,10 @@ _WISH = re.compile(
 def decide(approve: Approve, question: Question, calls: OpenTools) -> bool:
     """Answer by the rule of this run; returns whether it allowed the call. Denies of other rules came before."""
     rule = f"--approve {approve}"
-    verdict = decide_by(POLICIES[approve], calls.filled(question.tool))
-    option = choose_option("allow", question.options) if verdict.decision == "allow" else None
-    if option is not None:
-        question.choose(option, rule)
-    else:
-        question.refuse(rule)
+    offered = question.raw.get("options")
+    verdict = decide_by(POLICIES[approve], calls.filled(dict(question.tool)))
+    option = choose_option("allow", offered) if verdict.decision == "allow" else None
+    question.choose(option if option is not None else choose_option("deny", offered), rule=rule)
     return option is not None
 
 
@@ -70,9 +68,8 @@ def ask_person(
         option = keys.get(text.strip().lower())
         if option is None or not question.open:
             return False
-        question.choose(str(option.get("optionId")))
-        question.allowed = str(option.get("kind")).startswith("allow")
-        settled(str(option.get("name") or option.get("optionId")))
+        question.choose(option)
+        settled(option.name or option.id)
         return True
 
     def pressed(key: str) -> bool:
@@ -85,7 +82,7 @@ def ask_person(
             narrator.screen.more(keyboard.begun)
         done()
 
-    question.on_withdrawn = lambda: settled("answered elsewhere, or no longer asked")
+    question.on_withdrawn(lambda: settled("answered elsewhere, or no longer asked"))
     narrator.ask(question)
     for line in remember_lines(question.remember):
         narrator.say(line)
@@ -119,24 +116,25 @@ def remember_lines(remember: JsonObject) -> list[str]:
     ]
 
 
-def _offer(keys: dict[str, JsonObject], *, enter: bool) -> str:
+def _offer(keys: dict[str, Option], *, enter: bool) -> str:
     return ", ".join(
-        f"[{key}{' Enter' if key.isdigit() and not enter else ''}] {option.get('name') or option.get('optionId')}"
+        f"[{key}{' Enter' if key.isdigit() and not enter else ''}] {option.name or option.id}"
         for key, option in keys.items()
     )
 
 
-def option_keys(options: list[JsonObject]) -> dict[str, JsonObject]:
-    keys: dict[str, JsonObject] = {}
+def option_keys(options: Sequence[Option]) -> dict[str, Option]:
+    keys: dict[str, Option] = {}
     for number, option in enumerate(options, 1):
-        key = KEYS.get(str(option.get("kind")), str(number))
+        key = KEYS.get(option.kind, str(number))
         keys[key if key not in keys else str(number)] = option
     return keys
 
 
 def refusal(question: Question, approve: Approve, calls: OpenTools) -> str:
     """The note about a question that the rule refused, with the rule that would allow it."""
-    is_read = decide_by(POLICIES["reads"], calls.filled(question.tool)).decision == "allow"
+    tool = dict(question.tool)
+    is_read = decide_by(POLICIES["reads"], calls.filled(tool)).decision == "allow"
     reads = " or reads" if approve == "none" and is_read else ""
     hint = "" if approve == "all" else f"; --approve all{reads} allows it"
-    return f"refused: {describe_tool(question.tool)} (--approve {approve}{hint})"
+    return f"refused: {describe_tool(tool)} (--approve {approve}{hint})"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from dragoman.cli.conversation import chunk_text
 from dragoman.cli.terminal.narrator import Narrator
 from dragoman.cli.terminal.screen import Screen
+from dragoman.client.reading import chunk_text
 from dragoman.gateway.json_types import JsonObject, encode
 
 

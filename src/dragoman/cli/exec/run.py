@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from dragoman.agents.known import KNOWN, find_agent
 from dragoman.cli.acp.start import check_sandbox
 from dragoman.cli.compose import gateway, run_loop
-from dragoman.cli.conversation import Conversation, Question
 from dragoman.cli.exec.approval import Approve, ask_person, decide, refusal
 from dragoman.cli.exec.output import Outcome, Output
+from dragoman.cli.in_process import open_gateway
 from dragoman.cli.sessions.find import find
 from dragoman.cli.terminal.keyboard import Keyboard
+from dragoman.client.connection import CAPABILITIES
+from dragoman.client.errors import DragomanError, LoginRequired, RequestRefused
+from dragoman.client.events import Event, Notice, TurnEnded
+from dragoman.client.gateway import Gateway as ClientGateway
+from dragoman.client.question import Question
+from dragoman.client.session import Session
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
@@ -29,10 +35,12 @@ from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.open_tools import OpenTools
-from dragoman.wire.errors import AUTH_REQUIRED, RpcError
+from dragoman.wire.errors import INTERNAL_ERROR
 
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
 STOP_REASONS = {"end_turn": DONE, "refusal": REFUSED, "cancelled": CANCELLED}
+# Updates without numbers: --json prints messages as any client gets them.
+SHOWN: JsonObject = {**CAPABILITIES, "_meta": {"dragoman": {"turnEnds": True, "remembering": True}}}
 GRACE = 5.0
 """Seconds that a turn has to end after `--timeout`."""
 
@@ -76,8 +84,9 @@ class Execution:
         self._calls = OpenTools()
         self._keyboard = Keyboard()
         self._waiting: list[Question] = []
-        self._conversation: Conversation | None = None
-        self._session: str | None = None
+        self._gateway: ClientGateway | None = None
+        self._session: Session | None = None
+        self._session_id: str | None = None
         self._agent = options.agent or ""
         self._prompted = False
         self._did_something = False
@@ -99,7 +108,7 @@ class Execution:
             outcome = await self._work
         except asyncio.CancelledError:
             outcome = self._stopped("cancelled before it ended")
-        except RpcError as error:
+        except DragomanError as error:
             outcome = self._failed(error)
         except (ConfigError, StoreError) as error:
             outcome = self._outcome(USAGE, None, {"message": str(error)})
@@ -107,8 +116,8 @@ class Execution:
             broken.cancel()
             self._keyboard.stop()
         self._output.finish(outcome)
-        if self._conversation is not None and not self._work.cancelled():
-            await self._conversation.disconnect()
+        if self._gateway is not None and not self._work.cancelled():
+            await self._gateway.aclose()
         unread = self._output.narrator.screen.broken.is_set()  # checked after the last write
         return FAILED if unread and outcome.exit_code == DONE else outcome.exit_code
 
@@ -124,19 +133,39 @@ class Execution:
             await self._begin()
         else:
             await self._resume_session(options.session)
-        assert self._conversation is not None and self._session is not None
+        assert self._session is not None
         before = await self._last_seq()
-        self._prompted = True
-        result = await self._conversation.prompt(self._session, options.prompt, options.content)
+        result = dict((await self._prompt(self._session)).raw)
         if own_meta(result).get("unanswered") is not None and self._verdict is None:
             message = f"the agent {self._agent} has no language model that could answer"
             return self._outcome(FAILED, str(result.get("stopReason")), {"message": message})
         self._denied = await self._denied_since(before)
         return self._ended(str(result.get("stopReason")))
 
+    async def _prompt(self, session: Session) -> TurnEnded:
+        """Send the prompt and show what comes of it; what came before, only if it is a notice."""
+        early = session.events()
+        for event in early.take():
+            self._calls.see(dict(event.raw))
+            if isinstance(event, Notice):
+                self._output.update(dict(event.raw))
+        early.close()
+        self._prompted = True
+        turn = session.prompt(self._options.content or self._options.prompt, wait=False)
+        async for event in turn:
+            self._show(event)
+        return await turn.ended()
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, Question):
+            event.keep()
+            self._question(event)
+        elif not isinstance(event, TurnEnded) or not event.own:
+            self._update(dict(event.raw))
+
     async def _last_seq(self) -> int:
         store = self._running.store
-        return await store.last_seq(str(self._session)) if store is not None else 0
+        return await store.last_seq(str(self._session_id)) if store is not None else 0
 
     async def _denied_since(self, seq: int) -> str | None:
         """The rule that denied a call of this turn: it is not asked about, so only the journal has it."""
@@ -144,21 +173,19 @@ class Execution:
         if store is None or self._did_something:
             return None
         try:
-            found = await decisions_of(store, str(self._session), after=seq)
+            found = await decisions_of(store, str(self._session_id), after=seq)
         except StoreError:
             return None
         return next((one.by for one in reversed(found) if one.word == "denied"), None)
 
     async def _connect(self, terms: Terms) -> None:
-        self._conversation = await Conversation.inside(self._running, terms, self._output.message)
-        self._conversation.on_update = self._update
-        self._conversation.on_question = self._question
+        self._gateway = await open_gateway(self._running, terms, SHOWN, self._output.message)
 
     async def _begin(self) -> None:
-        assert self._conversation is not None
-        created = await self._conversation.result("session/new", {"cwd": self._options.cwd, "mcpServers": []})
-        self._session = str(created.get("sessionId"))
-        made = as_object(own_meta(created).get("worktree"))
+        assert self._gateway is not None
+        session = self._session = await self._gateway.new(cwd=self._options.cwd, watch=True)
+        self._session_id = session.id
+        made = as_object(session.facts.get("worktree"))
         if made:
             self._output.note(
                 f"worktree {made.get('name')} in {made.get('folder')}, branch {made.get('branch')}"
@@ -181,15 +208,12 @@ class Execution:
         self._agent = record.agent
         if self._options.agent not in (None, record.agent):
             raise ConfigError(f"session {record.id} belongs to the agent {record.agent}: leave out --agent")
-        self._session = record.id
+        self._session_id = record.id
         await self._connect(Terms(start_ahead=False))
-        assert self._conversation is not None
+        assert self._gateway is not None
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
-        lost, _ = await asyncio.gather(
-            _lost_notice(store, record.id),
-            self._conversation.result(
-                "session/resume", {"sessionId": record.id, "cwd": cwd, "mcpServers": []}
-            ),
+        lost, self._session = await asyncio.gather(
+            _lost_notice(store, record.id), self._gateway.resume(record.id, cwd, watch=True)
         )
         if lost is not None:
             self._warn(lost)
@@ -197,22 +221,19 @@ class Execution:
     def _warn(self, title: str) -> None:
         """Show a notice as if the gateway had sent it."""
         update = {"sessionUpdate": "notice", "severity": "error", "title": title}
-        self._output.message(update_line(str(self._session), update))
+        self._output.message(update_line(str(self._session_id), update))
         self._output.update(update)
 
     def _update(self, update: JsonObject) -> None:
         self._calls.see(update)
-        if self._prompted and update.get("status") == "completed" and "toolCallId" in update:
+        if update.get("status") == "completed" and "toolCallId" in update:
             self._did_something = True
-        if self._prompted or update.get("sessionUpdate") == "notice":
-            self._output.update(update)
+        self._output.update(update)
 
     # -- questions
 
     def _question(self, question: Question) -> None:
-        """Answer by the rule, or ask the user, one at a time; questions of other clients' turns are ignored."""
-        if not self._prompted:
-            return
+        """Answer by the rule, or ask the user, one at a time."""
         self._questions.append(question)
         approve = self._options.approve
         if approve is None and self._keyboard.terminal and self._output.narrator.screen.terminal:
@@ -220,8 +241,7 @@ class Execution:
             if len(self._waiting) == 1:
                 self._ask_next()
             return
-        question.allowed = decide(approve or "none", question, self._calls)
-        if not question.allowed:
+        if not decide(approve or "none", question, self._calls):
             self._output.note(refusal(question, approve or "none", self._calls))
 
     def _ask_next(self) -> None:
@@ -243,8 +263,8 @@ class Execution:
         """The first time cancel the turn, the second time end at once."""
         again = self._verdict is not None
         self._verdict = verdict if self._verdict is None else self._verdict
-        if self._prompted and not again and self._conversation is not None and self._session is not None:
-            self._conversation.cancel(self._session)
+        if self._prompted and not again and self._session is not None:
+            self._session.cancel()
         elif self._work is not None:
             self._work.cancel()
 
@@ -275,7 +295,7 @@ class Execution:
     def _all_refused(self) -> bool:
         """Whether every permission was refused and no tool call was completed without one."""
         asked = bool(self._questions) or self._denied is not None
-        refused = asked and not any(question.allowed for question in self._questions)
+        refused = asked and all(question.allowed is False for question in self._questions)
         return refused and not self._did_something
 
     def _stopped(self, how: str, reason: str | None = None) -> Outcome:
@@ -284,18 +304,19 @@ class Execution:
             how = f"no end within {self._options.timeout:g} s (--timeout): cancelled"
         return self._outcome(code, reason or "cancelled", None if code == FAILED else {"message": how})
 
-    def _failed(self, error: RpcError) -> Outcome:
+    def _failed(self, error: DragomanError) -> Outcome:
         if self._verdict is not None:
             return self._stopped("cancelled")
-        message = error.message
-        if error.code == AUTH_REQUIRED:
+        message = str(error)
+        if isinstance(error, LoginRequired):
             known = KNOWN.get(self._agent)
             login = known.login if known is not None else ""
             message = f"the agent {self._agent} wants you to log in first" + (f": {login}" if login else "")
-        return self._outcome(FAILED, None, {"code": error.code, "message": message})
+        code = error.code if isinstance(error, RequestRefused) else INTERNAL_ERROR
+        return self._outcome(FAILED, None, {"code": code, "message": message})
 
     def _outcome(self, code: int, reason: str | None, error: JsonObject | None) -> Outcome:
-        return Outcome(code, self._session, reason, error, kept=self._running.journaling)
+        return Outcome(code, self._session_id, reason, error, kept=self._running.journaling)
 
 
 async def _lost_notice(store: Store, session_id: str) -> str | None:

@@ -12,21 +12,26 @@ import sys
 from collections import deque
 
 from dragoman.cli.compose import first_of, gateway, run_loop
-from dragoman.cli.conversation import Conversation, Question
 from dragoman.cli.exec.approval import ask_person
+from dragoman.cli.in_process import open_gateway
 from dragoman.cli.sessions.find import find
 from dragoman.cli.terminal.keyboard import Keyboard
-from dragoman.cli.terminal.narrator import Narrator, turn_facts
+from dragoman.cli.terminal.narrator import Narrator
 from dragoman.cli.terminal.screen import Screen
+from dragoman.client.connection import CAPABILITIES
+from dragoman.client.errors import DragomanError, RequestRefused
+from dragoman.client.events import Event, TurnEnded, UserMessage
+from dragoman.client.gateway import Gateway as ClientGateway
+from dragoman.client.question import Question
+from dragoman.client.session import Session
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
 from dragoman.gateway.access.client import Terms
 from dragoman.gateway.gateway import Gateway
-from dragoman.gateway.json_types import JsonObject, as_object, own_meta
+from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ownership.entries import RUNNING_STATES
 from dragoman.gateway.ports.store import SessionRecord
-from dragoman.wire.errors import RpcError
 
 
 def run(given: str, config: Config, paths: Paths) -> int:
@@ -39,20 +44,21 @@ async def _run(given: str, config: Config, paths: Paths) -> int:
         if running.store is None:
             raise ConfigError(running.trouble or "sessions are not saved: sessions.journal is false")
         record = await find(running.store, given)
-        conversation = await Conversation.inside(running, Terms(start_ahead=False, leave_turns=True))
-        try:
-            return await TerminalView(running, conversation, record).run()
-        finally:
-            await conversation.disconnect()
+        async with await open_gateway(
+            running, Terms(start_ahead=False, leave_turns=True), CAPABILITIES
+        ) as connected:
+            return await TerminalView(running, connected, record).run()
 
 
 class TerminalView:
     """One user's view of one session, until the user leaves."""
 
-    def __init__(self, running: Gateway, conversation: Conversation, record: SessionRecord) -> None:
+    def __init__(self, running: Gateway, connected: ClientGateway, record: SessionRecord) -> None:
         self._running = running
-        self._conversation = conversation
+        self._connected = connected
         self._record = record
+        self._session: Session = connected.session(record.id, record.cwd)
+        self._events = self._session.events()
         self._screen = Screen(sys.stdout, sys.stdout)
         self._narrator = Narrator(self._screen, prompts=True)
         self._keyboard = Keyboard()
@@ -68,44 +74,63 @@ class TerminalView:
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
-        conversation = self._conversation
-        conversation.on_update = self._update
-        conversation.on_question = self._question
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._left.set)
-        record = self._record
-        params = {"sessionId": record.id, "cwd": record.cwd, "mcpServers": []}
-        loaded = await conversation.result("session/load", params)
-        self._others_turn = own_meta(loaded).get("state") in RUNNING_STATES
+        record, closed = self._record, self._connected.connection.closed
+        reading = loop.create_task(self._read())
+        await self._connected.load(self._session)
+        self._show_arrived()
+        facts = self._session.facts
+        self._others_turn = facts.get("state") in RUNNING_STATES
         self._screen.end_line()
         if self._keyboard.terminal:
-            state = str(own_meta(loaded).get("state") or "attached").replace("_", " ")
+            state = str(facts.get("state") or "attached").replace("_", " ")
             self._narrator.say(
                 f"{record.agent} in {record.cwd}: {state}. Type a prompt; Ctrl-D leaves.", dim=True
             )
         self._keyboard.on_line = self._line
         self._keyboard.start()
-        await first_of(self._left.wait(), self._screen.broken.wait(), conversation.closed.wait())
+        await first_of(self._left.wait(), self._screen.broken.wait(), closed.wait())
         self._keyboard.stop()
-        if self._prompting is not None and not conversation.closed.is_set():
+        reading.cancel()
+        if self._prompting is not None and not closed.is_set():
             self._prompting.cancel()  # the turn goes on elsewhere or ends with this process: neither is a failure
         self._screen.end_line()
         return 0
 
     # -- from the session
 
-    def _update(self, update: JsonObject) -> None:
-        ended = turn_facts(update)
-        if ended is not None:  # of a turn that another client began
-            self._others_turn = self._cancelled = False
-            self._narrator.turn_ended(ended)
-            self._hold_if_stopped(ended)
-            self._send_next()
-            return
-        if update.get("sessionUpdate") == "user_message_chunk" and self._prompting is None:
-            self._others_turn = True
-        self._narrator.tell(update)
+    async def _read(self) -> None:
+        try:
+            async for event in self._events:
+                self._event(event)
+        except DragomanError:
+            pass  # the connection ended, which `run` waits for
+
+    def _show_arrived(self) -> None:
+        """Show what arrived already, before something that comes after it."""
+        for event in self._events.take():
+            self._event(event)
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Question):
+            self._question(event)
+        elif isinstance(event, TurnEnded):
+            if not event.own:  # `_prompt` has the others
+                self._others_turn = self._cancelled = False
+                self._turn_ended(event)
+                self._send_next()
+        else:
+            if isinstance(event, UserMessage) and self._prompting is None:
+                self._others_turn = True
+            self._narrator.tell(dict(event.raw))
+
+    def _turn_ended(self, ended: TurnEnded) -> None:
+        error = {"error": {"message": ended.error}} if ended.error is not None else {}
+        facts = {"stopReason": ended.stop_reason, **error}
+        self._narrator.turn_ended(facts)
+        self._hold_if_stopped(facts)
 
     def _question(self, question: Question) -> None:
         self._waiting.append(question)
@@ -145,15 +170,16 @@ class TerminalView:
         if not self._keyboard.terminal:
             self._narrator.say(f"> {text}", bold=True)
         try:
-            result = await self._conversation.prompt(self._record.id, text)
-            self._narrator.turn_ended(result)
-            self._hold_if_stopped(result)
-        except RpcError as error:
-            if as_object(error.data).get("reason") == "prompt_in_flight":
+            ended = await self._session.send(text, wait=False).ended()
+            self._show_arrived()
+            self._turn_ended(ended)
+        except DragomanError as error:
+            self._show_arrived()
+            if isinstance(error, RequestRefused) and error.reason == "prompt_in_flight":
                 self._others_turn = True
                 self._typed.appendleft(text)
             else:
-                self._narrator.turn_ended({"error": {"message": error.message}})
+                self._narrator.turn_ended({"error": {"message": str(error)}})
         self._prompting = None
         self._cancelled = False
         self._send_next()
@@ -197,7 +223,7 @@ class TerminalView:
             self._left.set()
         elif self._prompting is not None or self._others_turn:
             self._cancelled = True
-            self._conversation.cancel(self._record.id)
+            self._session.cancel()
             self._narrator.say(f"{self._cancelling()}; Ctrl-C again leaves", dim=True)
         else:
             self._narrator.say("Nothing is running: Ctrl-D leaves.", dim=True)

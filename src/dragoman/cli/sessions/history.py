@@ -7,9 +7,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from dragoman.cli.conversation import text_of
 from dragoman.cli.terminal.narrator import describe_tool
 from dragoman.cli.terminal.screen import one_line
+from dragoman.client.reading import text_of
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.conversation import undone
 from dragoman.gateway.delivery.transcript import read_update

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dragoman.cli.conversation import Question, chunk_text, text_of
 from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.screen import Screen, one_line
-from dragoman.gateway.delivery import events
+from dragoman.client.question import Question
+from dragoman.client.reading import chunk_text, text_of
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.rewriting import tool_text
 from dragoman.gateway.rewriting.tool_text import ToolContents, said_already
@@ -56,13 +56,14 @@ class Narrator:
 
     def ask(self, question: Question) -> None:
         """Show a question; the caller handles the answer."""
-        if question.tool.get("title"):
-            self._titles[str(question.tool.get("toolCallId"))] = one_line(str(question.tool["title"]))
+        tool = dict(question.tool)
+        if tool.get("title"):
+            self._titles[str(tool.get("toolCallId"))] = one_line(str(tool["title"]))
         self._open = ""
-        self._asked.add(str(question.tool.get("toolCallId")))
-        self.screen.progress(f"? {describe_tool(question.tool, self._titles)}", fg="yellow", bold=True)
-        self._show(list(question_lines(question.tool, self._contents)), ASKED_LINES)
-        for line in approval_lines(as_object(own_meta(question.params).get("approval"))):
+        self._asked.add(str(tool.get("toolCallId")))
+        self.screen.progress(f"? {describe_tool(tool, self._titles)}", fg="yellow", bold=True)
+        self._show(list(question_lines(tool, self._contents)), ASKED_LINES)
+        for line in approval_lines(as_object(own_meta(dict(question.raw)).get("approval"))):
             self.screen.progress(f"  {line}", dim=True)
 
     def say(self, text: str, **style: Any) -> None:
@@ -174,13 +175,3 @@ def describe_tool(tool: JsonObject, titles: dict[str, str] | None = None) -> str
     title = tool.get("title") or (titles or {}).get(str(tool.get("toolCallId"))) or "tool call"
     kind = tool.get("kind")
     return one_line(f"{title} ({kind})" if kind else str(title))
-
-
-def turn_facts(update: JsonObject) -> JsonObject | None:
-    """How a turn ended, if the update reports that; else None."""
-    facts = own_meta(update)
-    if update.get("sessionUpdate") != "session_info_update":
-        return None
-    if facts.get("state") == "interrupted":
-        return {"error": {"message": events.INTERRUPTED}}
-    return facts if "stopReason" in facts or "error" in facts else None
