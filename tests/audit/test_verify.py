@@ -7,20 +7,17 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman.audit import folder as places
 from dragoman.audit import record
 from dragoman.audit.chain import Chain, end_dead_chains
-from dragoman.audit.keys import KeyProblem, fingerprint, load_key, replace_key
-from dragoman.audit.prune import prune
+from dragoman.audit.keys import fingerprint, load_key, replace_key
 from dragoman.audit.read import Query, query
 from dragoman.audit.report import Report
 from dragoman.audit.verify import verify
 from dragoman.wire import timestamps
-from dragoman.wire.timestamps import milliseconds
 
 
 @dataclass
@@ -328,51 +325,6 @@ def _name_index(audit: Audit, chain: str, index: list[bytes]) -> None:
             found[place] = body if made is None else record.signed(body, made[1])
     _rehash(found, load_key(audit.folder).sign)
     audit.rewrite(chain, found)
-
-
-def test_pruning_leaves_the_proof_of_what_remains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.audit.chain.SEGMENT_BYTES", 1000)
-    heads: list[bytes] = []
-    chain = Chain(tmp_path, heads.append)
-    for number in range(50):
-        chain.append("decision", {"what": number})
-        if number % 10 == 0:
-            chain.sign()
-    id = chain.id
-    before = len(places.segments(tmp_path / id))
-    assert before > 5
-    assert prune(tmp_path, milliseconds(timestamps.now()) + 1000) == before - 1
-    report = verify(tmp_path, heads)
-    assert report.consistent, problems(report)
-    assert len(places.segments(tmp_path / id)) == 1
-    chain.append("decision", {})
-    chain.close()
-    assert verify(tmp_path, heads).consistent
-    assert prune(tmp_path, milliseconds(timestamps.now()) + 1000) == 1
-    assert verify(tmp_path, heads).consistent
-    assert not (tmp_path / id).exists()
-    notes = [note for note in verify(tmp_path).notes if "were removed at" in note]
-    assert len(notes) == 2 and id in notes[0]
-
-
-def test_a_head_that_was_still_to_be_kept_shows_what_was_removed_too_early(audit: Audit) -> None:
-    """Who has the key says that only what is of last year was removed."""
-    lines = audit.lines(audit.first)
-    told: dict[str, Any] = {"chain": audit.first, "upTo": 7, "hash": record.digest(lines[6])}
-    key = load_key(audit.folder)
-    places.add_to_index(audit.folder, "pruned", key=key, **told, before="2020-01-01T00:00:00.000Z")
-    audit.segment(audit.first).unlink()
-    (audit.folder / audit.first / places.segment_name(8)).write_bytes(b"\n".join([*lines[7:], b""]))
-    assert verify(audit.folder).consistent
-    assert "it was still to be kept" in problems(verify(audit.folder, audit.anchor))
-
-
-def test_nothing_is_removed_that_cannot_be_signed(audit: Audit) -> None:
-    (audit.folder / "key").unlink()
-    with pytest.raises(KeyProblem):
-        prune(audit.folder, milliseconds(timestamps.now()) + 1000)
-    assert len(places.chains(audit.folder)) == 2
-    assert verify(audit.folder, audit.anchor).consistent
 
 
 def test_an_end_that_was_told_meanwhile_is_not_told_again(

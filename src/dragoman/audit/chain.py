@@ -37,10 +37,16 @@ class Chain:
     """Any thread may use it. It begins, with its folder, at the first append."""
 
     def __init__(
-        self, folder: Path, tell: Callable[[bytes], None] = lambda line: None, *, every: bool = False
+        self,
+        folder: Path,
+        tell: Callable[[bytes], None] = lambda line: None,
+        *,
+        every: bool = False,
+        retain_days: int = 0,
     ) -> None:
-        """`tell` is given each head, or `every` line."""
+        """`tell` is given each head, or `every` line; heads say how many days records are kept, 0 for all."""
         self._folder = folder
+        self._retain_days = retain_days
         self._tell = tell
         self._every = every
         self._guard = threading.Lock()
@@ -189,7 +195,12 @@ class Chain:
         key = self._key
         assert key is not None
         n, hash = places.last_index_line(self._folder)
-        facts = {"chain": self.id, "index": [n, hash], "key": fingerprint(key.public)}
+        facts = {
+            "chain": self.id,
+            "index": [n, hash],
+            "retainDays": self._retain_days,
+            "key": fingerprint(key.public),
+        }
         line = self._write("head", facts, lambda line: record.signed(line, key.sign(line)))
         self._signed = self._n
         if not self._every:

@@ -47,7 +47,7 @@ class AuditLog:
             from dragoman.audit.anchors import Anchor  # it brings the network in
 
             self._anchors = [Anchor(place) for place in config.anchors]
-        self._chain = Chain(folder, self._tell, every=config.anchor_records)
+        self._chain = Chain(folder, self._tell, every=config.anchor_records, retain_days=config.retain_days)
         self._hiding = Hiding(hidden)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None

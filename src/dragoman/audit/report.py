@@ -41,6 +41,8 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     chains: list[ChainReport] = field(default_factory=list)
+    removed: list[dict[str, Any]] = field(default_factory=list)
+    """Records that are said to be gone by their age; `shown` if heads from elsewhere show that they were that old."""
     records: int = 0
     anchors: int = 0
 
@@ -64,5 +66,6 @@ class Report:
             "records": self.records,
             "problems": [problem.facts() for problem in self.problems],
             "notes": self.notes,
+            "removed": self.removed,
             "chains": [chain.facts() for chain in self.chains],
         }

@@ -7,13 +7,15 @@ after a change. With one, whatever was recorded before the anchored head cannot 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from dragoman.audit import folder as places
 from dragoman.audit import record, seek
 from dragoman.audit.keys import is_signed_by, public_keys
+from dragoman.audit.prune import Removal, Retention, read_removal
 from dragoman.audit.report import ChainReport, Problem, Report
 from dragoman.audit.seek import Places
 
@@ -30,7 +32,7 @@ class Index:
     begun: dict[str, int] = field(default_factory=dict)
     ended: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     """Line and facts of a chain's end."""
-    pruned: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    pruned: dict[str, list[Removal]] = field(default_factory=dict)
     """What was removed of a chain's beginning, in the order of time; only what is signed."""
     offset: int = 0
     """How far the file was read."""
@@ -42,12 +44,15 @@ def verify(
     *,
     trusted: Iterable[str] = (),
     progress: Callable[[int], None] = lambda records: None,
+    now: int | None = None,
 ) -> Report:
     """Check all chains against themselves, the index, the signatures, and copies of heads kept elsewhere.
 
     `trusted`: fingerprints of the only keys that count, as written down elsewhere; else those in the folder do.
+    `now` is the time in milliseconds, if it is not that of the clock.
     """
-    return _Verifier(folder, anchored, frozenset(trusted), progress).run()
+    present = time_ns() // 1_000_000 if now is None else now
+    return _Verifier(folder, anchored, frozenset(trusted), progress, present).run()
 
 
 class _Verifier:
@@ -57,8 +62,10 @@ class _Verifier:
         anchored: Iterable[bytes],
         trusted: frozenset[str],
         progress: Callable[[int], None],
+        now: int,
     ) -> None:
         self._folder = folder
+        self.now = now
         self._progress = progress
         self._report = Report()
         self._index = Index()
@@ -66,8 +73,8 @@ class _Verifier:
         self._trusted = trusted
         self._anchored: dict[str, dict[int, bytes]] = {}
         self._anchored_index = 0
-        for line in anchored:
-            self._read_anchor(line)
+        heads = [head for line in anchored if (head := self._read_anchor(line)) is not None]
+        self.retention = Retention(heads)
 
     def run(self) -> Report:
         self.read_index()
@@ -81,22 +88,23 @@ class _Verifier:
                 chain.anchored, chain.open_since = chain.last, ""
         return self._report
 
-    def _read_anchor(self, line: bytes) -> None:
+    def _read_anchor(self, line: bytes) -> dict[str, Any] | None:
         line = line.rstrip(b"\r\n")
         if not line:
-            return
+            return None
         try:
             facts = record.read_record(line)
             n, chain, kind = facts["n"], facts.get("chain"), facts["kind"]
         except (record.Broken, KeyError) as error:
             self._report.notes.append(f"a line of the anchor is no head and is ignored: {error}")
-            return
+            return None
         if kind != "head" or not isinstance(n, int):
-            return  # records may be sent there too
+            return None  # records may be sent there too
         if not isinstance(chain, str) or not places.CHAIN_ID.fullmatch(chain):
-            return
+            return None
         self._report.anchors += 1
         self._anchored.setdefault(chain, {})[n] = line
+        return facts
 
     def problem(self, chain: str, number: int, text: str) -> None:
         self._report.problems.append(Problem(chain, number, text))
@@ -175,17 +183,18 @@ class _Verifier:
 
     def _chain_pruned(self, chain: str, number: int, line: bytes, facts: dict[str, Any]) -> None:
         """Records that are gone by the configuration; who cannot sign cannot say so of others."""
+        removal = read_removal(facts)
         why = self.signer_problem(line, facts)
-        if why is None and not (isinstance(facts.get("upTo"), int) and isinstance(facts.get("before"), str)):
-            why = "it does not say how far"
-        if why is not None:
+        if why is None:
+            why = removal.problem(self.now) if removal is not None else "it does not say how far"
+        if why is not None or removal is None:
             self.problem("index", number, f"that records of chain {chain} were removed does not count: {why}")
             return
-        self._index.pruned.setdefault(chain, []).append(facts)
-        self.note(
-            f"chain {chain}: the records up to {facts['upTo']} were removed at {facts['at']}, "
-            f"as those before {facts['before']} were no longer kept"
-        )
+        self._index.pruned.setdefault(chain, []).append(removal)
+
+    def removed(self, removal: Removal, *, shown: bool) -> None:
+        self._report.removed.append({**asdict(removal), "shown": shown})
+        self.note(removal.note(shown=shown))
 
     @property
     def folder(self) -> Path:
@@ -244,14 +253,20 @@ class _ChainCheck:
 
     def _begin_after_pruned(self) -> None:
         report = self._report
-        for pruned in self._all.index.pruned.get(self._name, ()):
-            for n in [n for n in self._anchors if report.last < n <= pruned["upTo"]]:
-                at = record.read_record(self._anchors.pop(n))["at"]
-                if at >= pruned["before"]:
-                    self._problem(n, f"it was removed, but is of {at}: it was still to be kept")
-            report.last = max(report.last, pruned["upTo"])
+        for removal in self._all.index.pruned.get(self._name, ()):
+            shown = False
+            for n in sorted(self._anchors):
+                head = record.read_record(self._anchors[n])
+                shown = shown or (n >= removal.up_to and head["at"] < removal.before)
+                if not report.last < n <= removal.up_to:
+                    continue
+                del self._anchors[n]
+                if why := removal.problem_with(head, self._all.retention, self._all.now):
+                    self._problem(n, why)
+            self._all.removed(removal, shown=shown)
+            report.last = max(report.last, removal.up_to)
             report.first = report.last + 1
-            self._previous = str(pruned.get("hash"))
+            self._previous = removal.hash
 
     def _segment(self, path: Path, *, last: bool) -> None:
         expected = self._report.last + 1

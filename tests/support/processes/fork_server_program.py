@@ -24,6 +24,9 @@ import threading
 import traceback
 from collections.abc import Callable
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+from support.processes.kill_at_line import KILL_AT, kill_at
+
 REQUEST_BYTES = 1 << 20
 LOADED = {
     "gateway": (
@@ -156,6 +159,8 @@ def run_child(main: Main, request: dict[str, object], descriptors: list[int]) ->
         os.environ.update(request["env"])  # type: ignore[call-overload]
         os.chdir(str(request["cwd"]))
         sys.argv = ["dragoman", *request["arguments"]]  # type: ignore[misc]
+        if killing := os.environ.pop(KILL_AT, ""):
+            kill_at(killing)
         code = main()
     except SystemExit as leaving:
         code = leaving.code

@@ -12,7 +12,6 @@ import json
 import random
 import shutil
 import signal
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from dragoman.audit.read import Query, query
 from dragoman.audit.verify import verify
 from support.agents.agent_log import AgentLog
 from support.gateway_process import GatewayProcess, agent
+from support.processes.kill_at_line import KILL_AT
 from support.rpc_peer import Message
 from support.session_client import TornFraming
 
@@ -31,7 +31,6 @@ RULES = [
 YES, NO = "yes:", "no:"
 KIND_OF = {YES: "allow_once", NO: "reject_once"}
 WATCHED = ("audit", "gateway/session/auditing.py", "gateway/session/questions", "gateway/session/policy")
-KILLER = Path(__file__).parents[1] / "processes" / "kill_at_line.py"
 
 
 @dataclass
@@ -58,18 +57,18 @@ class AuditKills:
     async def kill_at_random(self) -> None:
         await self._run(after=self.random.randint(0, self.sessions * self.questions * 3))
 
-    async def kill_at_line(self, line: int) -> bool:
-        """Kill before the N-th line that records or answers; False if there were fewer."""
-        killed = await self._run(line=line)
+    async def kill_at(self, what: str, number: int) -> bool:
+        """Kill before a line that records or answers, by its number or state; False if there are fewer."""
+        killed = await self._run(at=f"{what} {number} {','.join(WATCHED)}")
         shutil.rmtree(
             self.home / "audit", ignore_errors=True
         )  # what it holds is read at the start, line by line
         return killed
 
-    async def _run(self, after: int | None = None, line: int = 0) -> bool:
+    async def _run(self, after: int | None = None, at: str = "") -> bool:
         self.round += 1
         heard = AgentLog(self.home / f"heard-{self.round}.jsonl")
-        prefix = (sys.executable, str(KILLER), str(line), ",".join(WATCHED)) if line else ()
+        env = {KILL_AT: at} if at else None
         config = {
             "default_agent": "scripted",
             "log": {"level": "warning"},
@@ -77,7 +76,7 @@ class AuditKills:
             "agents": {"scripted": agent("--session-ids", "s{pid}-", *heard.flags)},
         }
         gateway = await GatewayProcess.start(
-            self.home, "acp", "scripted", config=config, framing=TornFraming(), prefix=prefix
+            self.home, "acp", "scripted", config=config, framing=TornFraming(), env=env
         )
         try:
             killed = await self._ask_and_kill(gateway, after)

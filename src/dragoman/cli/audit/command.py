@@ -24,6 +24,7 @@ from dragoman.config.model import Config
 
 if TYPE_CHECKING:
     from dragoman.audit.keys import Key
+    from dragoman.audit.report import Report
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 FOLLOW_EVERY = 0.5
@@ -153,13 +154,24 @@ def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...],
         ctx.exit(1)
     signed = sum(chain.signed >= chain.last for chain in report.chains)
     click.echo(f"{what}: consistent here; {signed} of {chains} signed to the end.")
-    if report.anchored_up_to is not None:
-        click.echo(f"Anchored elsewhere up to {report.anchored_up_to}: nothing before was changed since.")
-    else:
-        click.echo(
+    click.echo(_proved(report))
+
+
+def _proved(report: Report) -> str:
+    """What a check without problems proves."""
+    if report.anchored_up_to is None:
+        return (
             "Not anchored elsewhere: who has the key and may write here could have written it anew "
             "(`audit.anchors` keeps signed heads elsewhere)."
         )
+    proved = f"Anchored elsewhere up to {report.anchored_up_to}: no record from before was changed"
+    if not report.removed:
+        return f"{proved} or removed since its head was kept there."
+    shown = sum(removal["shown"] for removal in report.removed)
+    return (
+        f"{proved} since its head was kept there, and none removed but by age, as named above: "
+        f"{shown} of {len(report.removed)} removals are shown by heads elsewhere."
+    )
 
 
 @audit.command()

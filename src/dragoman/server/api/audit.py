@@ -71,11 +71,20 @@ class AuditReport(Struct, rename="camel"):
     consistent: bool
     anchored_up_to: Annotated[
         str | None,
-        Meta(description="Nothing before this time was changed; null without copies of heads elsewhere."),
+        Meta(
+            description="No record from before this time was changed since its head was kept elsewhere; null without "
+            "such copies."
+        ),
     ]
     records: int
     problems: list[dict[str, Any]]
     notes: list[str]
+    removed: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            description="Records removed by their age; `shown` if heads elsewhere show that they were that old."
+        ),
+    ]
     chains: list[dict[str, Any]]
 
 

@@ -10,6 +10,7 @@ interface Report {
   readonly records: number;
   readonly problems: readonly { readonly chain: string; readonly record: number; readonly problem: string }[];
   readonly notes: readonly string[];
+  readonly removed: readonly { readonly shown: boolean }[];
   readonly chains: readonly { readonly signed: number; readonly last: number }[];
 }
 
@@ -82,7 +83,7 @@ function Running({ records, of }: Progress) {
 }
 
 function Result({ report, show }: { report: Report; show(id: string): void }) {
-  const { consistent, anchoredUpTo, records, problems, notes, chains } = report;
+  const { consistent, anchoredUpTo, records, problems, notes, removed, chains } = report;
   const signed = chains.filter((chain) => chain.signed >= chain.last).length;
   const what = `${records.toLocaleString()} ${records === 1 ? "record" : "records"} in ${count(chains.length, "chain")}`;
   return (
@@ -99,7 +100,10 @@ function Result({ report, show }: { report: Report; show(id: string): void }) {
             </p>
           ) : (
             <p>
-              <b>Anchored elsewhere up to {exactly(anchoredUpTo)}.</b> Nothing before was changed since.
+              <b>Anchored elsewhere up to {exactly(anchoredUpTo)}.</b> No record from before was changed
+              {removed.length === 0
+                ? " or removed since its head was kept there."
+                : ` since its head was kept there, and none removed but by age: ${removed.filter(({ shown }) => shown).length} of ${count(removed.length, "removal")} shown by heads elsewhere.`}
             </p>
           )}
         </>
