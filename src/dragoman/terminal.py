@@ -2,8 +2,8 @@
 
 `guard` wraps stdout and stderr of every command. On a terminal it removes each character that moves the cursor, starts
 an escape sequence (OSC 52 writes to the clipboard, OSC 0 to the title) or changes the text direction; the printable
-rest of a sequence stays. Our own colours and backspaces carry a random mark in place of the escape character, so that
-only they become sequences. Text that does not go to a terminal only loses the marks.
+rest of a sequence stays. Our own colours, backspaces and moves up carry a random mark in place of the escape character,
+so that only they become sequences. Text that does not go to a terminal only loses the marks.
 
 `escape` and `escape_json` are for the log and for JSON: there such characters are escaped, not removed.
 """
@@ -26,7 +26,7 @@ _UNSAFE = (
 _FIND = re.compile(f"[{_UNSAFE}]")
 _FIND_IN_LINE = re.compile(f"[{_UNSAFE}\t\n]")
 _MARK = f"\ufdd0{os.urandom(6).hex()}"
-_MARKED = re.compile(rf"{_MARK}(\[(?:[0-9;]{{0,20}}m|D))")
+_MARKED = re.compile(rf"{_MARK}(\[(?:[0-9;]{{0,20}}[mAJ]|D))")
 _GUARDED_BACK = f"{_MARK}[D"
 
 
@@ -62,6 +62,11 @@ def style(text: str, **how: Any) -> str:
 def backspaced(text: str) -> str:
     """Our own text, with its backspaces marked so that they move the cursor on a guarded stream."""
     return text.replace("\b", _GUARDED_BACK) if _is_guarded() else text
+
+
+def cleared(lines: int) -> str:
+    """What moves the cursor up so many lines and removes what is below, on a guarded stream."""
+    return f"{_MARK}[{lines}A{_MARK}[J" if lines and _is_guarded() else ""
 
 
 def guard() -> None:

@@ -19,8 +19,10 @@ COMMANDS = {
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",
-        "List, search, show, attach to, export, locate, take over, close and delete sessions.",
+        "List, search, show, attach to, rename, set, export, locate, take over, close and delete sessions.",
     ),
+    "ps": ("dragoman.cli.steering.ps:ps", "Show live sessions, those that wait for a person first."),
+    "cancel": ("dragoman.cli.steering.change:cancel", "Cancel the running turn of a session."),
     "changes": ("dragoman.cli.changes.command:changes", "Show what a session changed in its project."),
     "revert": (
         "dragoman.cli.changes.restore:revert",

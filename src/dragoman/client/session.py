@@ -288,6 +288,10 @@ class Session:
     async def set_mode(self, mode: str) -> None:
         await self._call("session/set_mode", modeId=mode)
 
+    async def rename(self, title: str) -> None:
+        """Give the session a title, which its agent does not change any more."""
+        await self._call("_dragoman/rename", title=title)
+
     async def close(self) -> None:
         """End the session's agent; the session can be resumed later."""
         await self._call("session/close")

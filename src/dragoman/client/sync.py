@@ -177,6 +177,9 @@ class Session:
     def set_mode(self, mode: str) -> None:
         self._loop.wait(self.inner.set_mode(mode))
 
+    def rename(self, title: str) -> None:
+        self._loop.wait(self.inner.rename(title))
+
     def close(self) -> None:
         self._loop.wait(self.inner.close())
 

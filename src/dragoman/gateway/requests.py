@@ -68,6 +68,7 @@ REQUESTS: dict[str, Handler] = {
     "session/set_mode": settings.set_in_older_words,
     "session/set_model": settings.set_in_older_words,
     "session/set_config_option": settings.set_config_option,
+    settings.RENAME: settings.rename,
     restoring.RESTORE: restoring.restore,
     rewinding.REWIND: rewinding.rewind,
     rewinding.MESSAGES: rewinding.messages,

@@ -14,6 +14,7 @@ from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
+from dragoman.cli.steering.change import rename, set_options
 from dragoman.config.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class SessionsGroup(Reporting, click.Group):
 
 @click.group(cls=SessionsGroup, context_settings=SETTINGS)
 def sessions() -> None:
-    """List, search, show, attach to, export, locate, take over, close and delete sessions.
+    """List, search, show, attach to, rename, set, export, locate, take over, close and delete sessions.
 
     Where an ID is wanted, the beginning of one will do, as long as it is unique.
     """
@@ -374,3 +375,7 @@ def _has_any(paths: Paths) -> bool:
     if (lost := find_lost_directory(paths)) is not None:
         raise StoreUnavailable(lost)
     return False
+
+
+sessions.add_command(rename)
+sessions.add_command(set_options)

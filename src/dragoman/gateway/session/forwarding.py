@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.rewriting.rewrite import with_session
+from dragoman.gateway.json_types import decode_object, encode
+from dragoman.gateway.rewriting.rewrite import meta_in, with_session
 from dragoman.gateway.session import auditing
+from dragoman.gateway.session.turn import prompter_of
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import Malformed, RpcError, internal, session_not_found
 
@@ -106,3 +108,16 @@ class Forwarding:
             client.peer.cancel(call)
             client.peer.forget(call)
         self._asked.clear()
+
+
+def ask_owner(session: Session, client: Client, request: Request) -> None:
+    """Have the process that owns the session answer a request of ours, in the name of this client."""
+    agent = session.agent
+    if agent is None:
+        raise internal(
+            "The process that has this session cannot be reached; load the session again", "session_held"
+        )
+    params = {**decode_object(request.params), "sessionId": session.agent_session_id}
+    params["_meta"] = {"dragoman": {"promptedBy": prompter_of(client, meta_in(request.members))}}
+    call = agent.peer.request(request.method, encode(params), request.answer)
+    request.on_cancel = lambda: agent.peer.cancel(call)

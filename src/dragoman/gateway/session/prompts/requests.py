@@ -9,10 +9,10 @@ from msgspec import Raw
 from dragoman.gateway.json_types import decode_object, encode
 from dragoman.gateway.rewriting.content import read_prompt
 from dragoman.gateway.rewriting.rewrite import meta_in
+from dragoman.gateway.session.forwarding import ask_owner
 from dragoman.gateway.session.turn import prompter_of
 from dragoman.rpc.request import Request
 from dragoman.wire import message
-from dragoman.wire.errors import internal
 
 if TYPE_CHECKING:
     from dragoman.gateway.access.client import Client
@@ -27,7 +27,7 @@ METHODS = (QUEUE, EDIT, WITHDRAW)
 
 def answer(session: Session, client: Client, request: Request) -> None:
     if session.owned_elsewhere:
-        _ask_owner(session, client, request)
+        ask_owner(session, client, request)
     elif request.method == QUEUE:
         request.reply(encode({"queue": listed(session, client)}))
     else:
@@ -70,15 +70,3 @@ def listed(session: Session, client: Client) -> list[dict[str, object]]:
         }
         for queued in session.prompts.waiting
     ]
-
-
-def _ask_owner(session: Session, client: Client, request: Request) -> None:
-    agent = session.agent
-    if agent is None:
-        raise internal(
-            "The process that has this session cannot be reached; load the session again", "session_held"
-        )
-    params = {**decode_object(request.params), "sessionId": session.agent_session_id}
-    params["_meta"] = {"dragoman": {"promptedBy": prompter_of(client, meta_in(request.members))}}
-    call = agent.peer.request(request.method, encode(params), request.answer)
-    request.on_cancel = lambda: agent.peer.cancel(call)

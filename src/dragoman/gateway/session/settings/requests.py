@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.json_types import decode_object, encode, read_object
+from dragoman.gateway.session.forwarding import ask_owner
 from dragoman.gateway.session.settings.choices import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
 from dragoman.gateway.session.settings.options import MODE, MODEL, without_booleans
 from dragoman.rpc.request import Reply, Request
@@ -16,7 +17,22 @@ if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
     from dragoman.gateway.session.session import Session
 
+RENAME = "_dragoman/rename"
+TITLE_LENGTH = 200
 OLDER = {MODE: SET_MODE, MODEL: SET_MODEL}
+
+
+def rename(client: ClientConnection, request: Request) -> None:
+    """`_dragoman/rename`: set the title that the user chose, at the owner of the session."""
+    session = client.require_session(request)
+    if session.owned_elsewhere:
+        ask_owner(session, client, request)
+        return
+    title = " ".join(str(decode_object(request.params).get("title") or "").split())[:TITLE_LENGTH]
+    if not title:
+        raise invalid_params("A title has at least one letter", "title")
+    session.rename(title)
+    session.after_events(lambda: request.reply(message.EMPTY))
 
 
 def set_in_older_words(client: ClientConnection, request: Request) -> None:

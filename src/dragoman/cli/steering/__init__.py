@@ -1,0 +1,1 @@
+"""Commands that look at and steer sessions of all processes: `ps`, `cancel`, `sessions rename`, `sessions set`."""
