@@ -208,10 +208,11 @@ def test_a_folder_that_was_deleted_by_hand_is_found(shell: CommandLine, reposito
 def test_what_a_crash_leaves_is_cleaned(shell: CommandLine, repository: Checkout) -> None:
     _, tree = worked(shell, "one", "say x")
     file = tree.folder.with_suffix(".json")
-    file.write_text(file.read_text().replace('"ready":true', '"ready":false'))
+    file.write_text(file.read_text().replace('"stage":"ready"', '"stage":"removing"'))
     assert [one["state"] for one in listed(shell)] == ["unfinished"]
     assert "removed one" in shell.run("worktrees", "clean").stdout
-    assert (tree.folder.exists(), file.exists()) == (False, False)
+    assert not tree.folder.exists()
+    assert listed(shell) == []
 
 
 def test_files_are_copied_and_setup_waits_for_approval(

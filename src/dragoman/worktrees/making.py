@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from dragoman.checkpoints.git import Program
@@ -23,12 +24,17 @@ SETUP_SECONDS = 600.0
 TOLD = 2000
 
 
-def make(program: Program, repository: Repository, record: Record) -> Path:
-    """The branch, the folder and the files of a record; returns the index."""
-    repository.set_ref(f"refs/heads/{record.branch}", record.base, "", f"worktree {record.name}")
+def make(program: Program, repository: Repository, record: Record, commit: str | None = None) -> Path:
+    """The branch, the folder and the files of a record; returns the index.
+
+    `commit` is the tip of a branch that exists already; without it the branch begins at the record's base.
+    """
+    ref, commit = f"refs/heads/{record.branch}", commit or record.base
+    if repository.tip(ref) != commit:
+        repository.set_ref(ref, commit, "", f"worktree {record.name}")
     if record.form == "linked":
-        return _link(repository, record)
-    return _clone(program, repository, record)
+        return _link(repository, record, commit)
+    return _clone(program, repository, record, commit)
 
 
 def admin_folder(repository: Repository, record: Record) -> Path | None:
@@ -43,17 +49,32 @@ def admin_folder(repository: Repository, record: Record) -> Path | None:
     return None
 
 
-def _link(repository: Repository, record: Record) -> Path:
+def remove_link(repository: Repository, record: Record) -> None:
+    """Remove the folder in the repository that stands for a linked worktree."""
+    admin = admin_folder(repository, record)
+    if admin is not None:
+        for entry in admin.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            elif entry.name != "gitdir":  # last: the folder is found by it
+                entry.unlink()
+        (admin / "gitdir").unlink()
+    for folder in (repository.common / "worktrees").glob(f"{record.name}*"):
+        with suppress(OSError):  # only an empty one is removed: that of this worktree, or what a crash left
+            folder.rmdir()
+
+
+def _link(repository: Repository, record: Record, commit: str) -> Path:
     repository.project.run("worktree", "add", "--no-checkout", record.folder, record.branch)
     admin = admin_folder(repository, record)
     if admin is None:
         raise WorktreeError(f"git did not link {record.folder}", "git_failed")
     view = repository.view()
-    view.run("read-tree", "-m", "-u", record.base, index=admin / "index", tree=record.folder)
+    view.run("read-tree", "-m", "-u", commit, index=admin / "index", tree=record.folder)
     return admin / "index"
 
 
-def _clone(program: Program, repository: Repository, record: Record) -> Path:
+def _clone(program: Program, repository: Repository, record: Record, commit: str) -> Path:
     """A repository of its own with the history of one commit; no configuration of the original comes along."""
     own = Path(record.folder, ".git")
     for folder in ("refs/heads/dragoman", "objects/pack", "info"):
@@ -64,15 +85,15 @@ def _clone(program: Program, repository: Repository, record: Record) -> Path:
     name, email = repository.author
     (own / "config").write_text(config)
     (own / "HEAD").write_text(f"ref: refs/heads/{record.branch}\n")
-    send_commits(repository.view(), repository.view_of(own / "objects"), record.base)
-    (own / "refs" / "heads" / record.branch).write_text(f"{record.base}\n")
+    send_commits(repository.view(), repository.view_of(own / "objects"), commit)
+    (own / "refs" / "heads" / record.branch).write_text(f"{commit}\n")
     for key, value in (("user.name", name), ("user.email", email)):
         if value:
             Project(program, own).run("config", "--local", key, value)
     shallow = repository.common / "shallow"
     if shallow.is_file():
         shutil.copyfile(shallow, own / "shallow")
-    repository.view().run("read-tree", "-m", "-u", record.base, index=own / "index", tree=record.folder)
+    repository.view().run("read-tree", "-m", "-u", commit, index=own / "index", tree=record.folder)
     return own / "index"
 
 

@@ -12,9 +12,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -22,6 +25,16 @@ from dragoman.atomic_file import replace_file
 from dragoman.gateway.ports.worktrees import Form, WorktreeError
 
 MAX_RECORD = 1 << 20
+Stage = Literal["making", "ready", "removing", "gone"]
+"""Being made; usable; being removed; removed, while the session that had it can be continued.
+
+    making ─► ready ─► removing ─► (no record)
+      │         ▲         │
+      └─────────┼─────────┤ failed, or a crash that `clean` found
+                └─ gone ◄─┘
+
+`making` and `removing` are held under the repository's lock: seen under that lock they are what a crash left.
+"""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +47,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The commit that it began with."""
     into: str
     session: str | None = None
-    ready: bool = False
+    stage: Stage = "making"
     kept: bool = False
     copied: list[str] = []
     agent: str = ""
@@ -82,10 +95,13 @@ class Records:
         placed = file == self.file(record) and Path(record.folder) == file.with_suffix("")
         return record if placed else None
 
+    def current(self, record: Record) -> Record | None:
+        """The record as it is now; None if it was removed."""
+        return self._read(self.file(record))
+
     def find(self, name: str, repository: str | None) -> Record:
-        found = [record for record in self.all(repository) if record.name == name]
-        if not found and repository is not None:
-            found = [record for record in self.all() if record.name == name]
+        known = [record for record in self.all() if record.name == name and record.stage != "gone"]
+        found = [record for record in known if record.repository == repository] or known
         if not found:
             raise WorktreeError(
                 f"There is no worktree {name[:80]!r}: `dragoman worktrees list` shows them", "no_worktree"
@@ -108,10 +124,30 @@ class Records:
                 ):
                     yield folder
 
+    def sweep(self, older_than: float) -> None:
+        """Remove drafts that killed processes left, and scratch folders of that age in seconds."""
+        for home in sorted(self.folder.glob("*")):
+            if home.is_dir():
+                with self._locked(home):
+                    self._sweep(home, older_than)
+
+    def _sweep(self, home: Path, older_than: float) -> None:
+        for draft in home.glob(".*.json.*"):
+            draft.unlink(missing_ok=True)
+        for scratch in home.glob(".view/tmp*"):
+            if time.time() - scratch.lstat().st_mtime >= older_than:
+                shutil.rmtree(scratch, ignore_errors=True)
+        if not any(home.glob("*.json")):
+            shutil.rmtree(home / ".view", ignore_errors=True)
+
     @contextmanager
     def lock(self, repository: str) -> Iterator[None]:
         """One change at a time per repository, over all processes of this user."""
-        home = self.home(repository)
+        with self._locked(self.home(repository)):
+            yield
+
+    @contextmanager
+    def _locked(self, home: Path) -> Iterator[None]:
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(home / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)

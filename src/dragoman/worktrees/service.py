@@ -82,8 +82,14 @@ class WorktreeService:
     async def discard(self, name: str, repository: str | None, by: str, *, force: bool = False) -> Worktree:
         return await asyncio.to_thread(self._engine.discard, name, repository, by, force=force)
 
-    async def clean(self, live: list[str], by: str) -> Cleaned:
-        return await asyncio.to_thread(self._engine.clean, live, by)
+    async def sessions(self) -> list[str]:
+        return await asyncio.to_thread(self._engine.sessions)
+
+    async def again(self, session_id: str, folder: str) -> list[str]:
+        return await asyncio.to_thread(self._engine.again, session_id, folder, self._settings_for)
+
+    async def clean(self, live: list[str], by: str, *, stored: list[str]) -> Cleaned:
+        return await asyncio.to_thread(self._engine.clean, live, by, stored=stored)
 
     async def session_deleted(self, session_id: str, by: str, *, discard: bool = False) -> Worktree | None:
         if not self._folder.is_dir():

@@ -82,7 +82,7 @@ def is_ancestor(view: View, older: str, newer: str) -> bool:
 def describe(repository: Repository | None, record: Record, trouble: str = "") -> Worktree:
     """A worktree as it is; without a repository it cannot be told what it holds, and `trouble` says why."""
     present = Path(record.folder).is_dir()
-    state: State = "missing" if not present else "ready" if record.ready else "unfinished"
+    state: State = "unfinished" if record.stage != "ready" else "ready" if present else "missing"
     found = Worktree(
         name=record.name,
         branch=record.branch,
@@ -98,7 +98,7 @@ def describe(repository: Repository | None, record: Record, trouble: str = "") -
     if repository is None:
         return structs.replace(found, unknown=trouble)
     uncommitted, own = 0, frozenset[str]()
-    if present and (record.ready or _was_filled(repository, record)):
+    if present and (record.stage == "ready" or _was_filled(repository, record)):
         if record.form == "clone":
             clone = repository.clone(record).state()
             uncommitted, own = len(clone.changed), clone.own

@@ -150,7 +150,8 @@ def clean(as_json: bool) -> None:
     import msgspec
 
     with _recording() as (paths, engine):
-        done = engine.clean(_live(paths))
+        live, stored = _sessions(paths)
+        done = engine.clean(live, stored=stored)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(done), indent=2, ensure_ascii=False))
         return
@@ -193,16 +194,16 @@ def _root(given: str | None) -> str | None:
     return str(found) if found is not None else None
 
 
-def _live(paths: Paths) -> list[str]:
-    """Sessions that a process has open."""
+def _sessions(paths: Paths) -> tuple[list[str], list[str]]:
+    """Sessions that a process has open, and all that are stored."""
     if not paths.database.exists():
-        return []
+        return [], []
     from dragoman.cli.sessions.find import every, with_store
     from dragoman.store import FileStore
 
-    async def read(store: FileStore) -> list[str]:
+    async def read(store: FileStore) -> tuple[list[str], list[str]]:
         records = [record async for record in every(store)]
-        return list(await store.holders(records))
+        return list(await store.holders(records)), [record.id for record in records]
 
     return with_store(paths, read)
 

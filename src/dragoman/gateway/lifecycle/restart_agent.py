@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import transcript
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_own_meta
+from dragoman.gateway.lifecycle import worktrees
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
 from dragoman.gateway.rewriting import dialects
@@ -87,6 +88,7 @@ def tell_loss(session: Session) -> None:
 async def _try(gateway: Registry, session: Session, client: Client) -> JsonObject:
     """Restart the agent; a parked session first needs a place within the limits of live sessions."""
     with gateway.places.wake(client, session):
+        await worktrees.made_again(gateway, session)
         return await _try_again(gateway, session, client)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.gateway.json_types import JsonObject, own_meta
+from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.worktrees import BoxChoice, Made, RecordedTree, WorktreeError, WorktreeWish
@@ -157,6 +157,19 @@ def _wish(client: ClientConnection, cwd: str, params: JsonObject) -> WorktreeWis
             f"_meta.dragoman.worktree must be true, false or an object with name, title and setup: {error}",
             "worktree",
         ) from error
+
+
+async def made_again(gateway: Registry, session: Session) -> None:
+    """Make the worktree of a session that is continued, if it was removed meanwhile; raises `RpcError`."""
+    folder = as_object(session.entry.extra.get("worktree")).get("folder")
+    if not isinstance(folder, str) or gateway.worktrees is None or session.follows:
+        return
+    try:
+        notices = await gateway.worktrees.again(session.id, folder)
+    except WorktreeError as error:
+        raise as_rpc_error(error) from error
+    for text in notices:
+        session.notice(text, "info")
 
 
 async def release(gateway: Registry, session_id: str, by: str, *, discard: bool = False) -> JsonObject | None:

@@ -153,8 +153,20 @@ class Worktrees(Protocol):
     async def discard(self, name: str, repository: str | None, by: str, *, force: bool = False) -> Worktree:
         """Remove folder and branch; without `force` raises if something would be lost."""
 
-    async def clean(self, live: list[str], by: str) -> Cleaned:
-        """Remove all without a session in `live` that hold nothing of their own, and remains of crashes."""
+    async def sessions(self) -> list[str]:
+        """Sessions that have a worktree, or had one that can be made again."""
+
+    async def again(self, session_id: str, folder: str) -> list[str]:
+        """Make the worktree of a session that is continued, if it was removed; returns what there is to tell.
+
+        Raises `WorktreeError` if it cannot be made, or if the folder belongs to another session now.
+        """
+
+    async def clean(self, live: list[str], by: str, *, stored: list[str]) -> Cleaned:
+        """Remove all without a session in `live` that hold nothing of their own, and remains of crashes.
+
+        A session in `stored` gets its worktree again when it is continued.
+        """
 
     async def session_deleted(self, session_id: str, by: str, *, discard: bool = False) -> Worktree | None:
         """Remove the worktree of a deleted session; if it would lose something it stays and is returned."""

@@ -76,10 +76,13 @@ class WorktreesApi:
 
     async def clean(self, request: Request, values: Values) -> Response:
         store, live = self._gateway.store, list(self._gateway.sessions)
+        stored = []
         if store is not None:
-            records = [await store.get(one.session) for one in await self._worktrees.all() if one.session]
-            live += await store.holders([record for record in records if record is not None])
-        return Response.json(await self._worktrees.clean(live, request.identity.name))
+            found = [await store.get(session) for session in await self._worktrees.sessions()]
+            records = [record for record in found if record is not None]
+            stored = [record.id for record in records]
+            live += await store.holders(records)
+        return Response.json(await self._worktrees.clean(live, request.identity.name, stored=stored))
 
     async def merge(self, request: Request, values: Values) -> Response:
         wish = await read(request, MergeWish)
