@@ -37,6 +37,11 @@ async def test_a_conversation_goes_back_and_a_message_is_sent_again(
     assert again["text"].split()[-1] == "plum"
     listed = (await client.get(f"{place}/messages")).json()["messages"]
     assert [one["number"] for one in listed if not one.get("undone")] == [4]
+    made = await client.post(f"{place}/fork", json={"at": 4, "name": "another way"})
+    assert (made.status_code, made.json()["title"]) == (201, "another way"), made.text
+    assert made.headers["location"] != place
+    assert (await client.get(f"{made.headers['location']}/messages")).json()["messages"] == []
+    assert (await client.post(f"{place}/fork", json={"at": 77})).status_code == 404
     for body, status, code in (
         ({"to": 9}, 404, "unknown_message"),
         ({"to": 1}, 404, "unknown_message"),

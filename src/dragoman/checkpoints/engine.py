@@ -35,6 +35,7 @@ from dragoman.gateway.ports.checkpoints import (
     SharedChanges,
     Wish,
 )
+from dragoman.gateway.ports.worktrees import RecordedTree
 
 COMPARE_AFTER = 30.0
 """Seconds after which the end of a turn compares files although no change was noticed: a few kinds are not."""
@@ -221,6 +222,17 @@ class Engine:
 
     def checkpoints(self, session_id: str) -> list[Checkpoint]:
         return history(self._find(session_id), session_id)
+
+    def recorded(self, session_id: str, turn: int) -> RecordedTree:
+        """The files at the beginning of a turn."""
+        repository = self._find(session_id)
+        begun = [
+            point for point in history(repository, session_id) if (point.kind, point.turn) == ("begin", turn)
+        ]
+        if not begun:
+            raise CheckpointError(f"There is no checkpoint of turn {turn}.", "no_turn")
+        left_out = frozenset(entry.path for entry in begun[0].left_out)
+        return RecordedTree(str(repository.directory), begun[0].tree, begun[0].time, left_out)
 
     def changes(self, session_id: str, turn: int | None = None) -> Changes:
         """What the session changed from its first turn on, or one turn."""

@@ -23,6 +23,7 @@ from dragoman.gateway.ports.checkpoints import (
     Restoring,
     Wish,
 )
+from dragoman.gateway.ports.worktrees import RecordedTree
 
 if TYPE_CHECKING:
     from dragoman.checkpoints.engine import Engine
@@ -114,6 +115,9 @@ class CheckpointService:
 
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         return await self._in_order(session_id, lambda tell: tell(self._engine.checkpoints(session_id)))
+
+    async def recorded(self, session_id: str, turn: int) -> RecordedTree:
+        return await self._in_order(session_id, lambda tell: tell(self._engine.recorded(session_id, turn)))
 
     async def changes(self, session_id: str, turn: int | None = None) -> Changes:
         return await self._in_order(session_id, lambda tell: tell(self._engine.changes(session_id, turn)))

@@ -32,6 +32,10 @@ COMMANDS = {
         "dragoman.cli.changes.rewind:rewind",
         "Take a session back to before a message: conversation, files or both.",
     ),
+    "fork": (
+        "dragoman.cli.changes.fork:fork",
+        "Begin a new session with the history of another, also with another agent.",
+    ),
     "retry": ("dragoman.cli.changes.rewind:retry", "Send the last message of a session again."),
     "usage": ("dragoman.cli.usage.command:usage", "Show the tokens and the cost of turns."),
     "worktrees": (

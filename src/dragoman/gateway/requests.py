@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
-from dragoman.gateway.lifecycle import create, listing, load, restoring, rewinding
+from dragoman.gateway.lifecycle import create, forking, listing, load, restoring, rewinding
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.prompts import prompting
 from dragoman.gateway.session.prompts import requests as queue
@@ -59,7 +59,7 @@ REQUESTS: dict[str, Handler] = {
     "session/load": _in_setup(load.load),
     "session/resume": _in_setup(load.resume),
     "session/list": _in_setup(listing.list_sessions),
-    "session/fork": _in_setup(create.fork),
+    "session/fork": _in_setup(forking.fork),
     "session/close": _in_setup(create.close),
     "session/end": _in_setup(create.close),  # an older name for it (G-116)
     "session/delete": _in_setup(create.delete),

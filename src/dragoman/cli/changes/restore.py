@@ -14,10 +14,12 @@ from dragoman.cli.settings import load_settings
 from dragoman.terminal import escape, escape_json
 
 if TYPE_CHECKING:
-    from dragoman.cli.sessions.state import View
+    from collections.abc import Callable
+
     from dragoman.config.model import Config
     from dragoman.config.paths import Paths
     from dragoman.gateway.json_types import JsonObject
+    from dragoman.gateway.ports.store import SessionRecord
 
 SHARED = click.option(
     "--shared",
@@ -120,6 +122,22 @@ def _ask(shared: list[str]) -> str:
 async def _request(
     session: str, method: str, wish: dict[str, Any], config: Config, paths: Paths
 ) -> JsonObject:
+    asked: JsonObject = {"sessionId": session, **wish}
+    return await request_of(session, method, lambda agent, cwd: asked, config, paths)
+
+
+async def request_of(
+    session: str,
+    method: str,
+    params: Callable[[str, str], JsonObject],
+    config: Config,
+    paths: Paths,
+    wake: Callable[[str], bool] = lambda agent: False,
+) -> JsonObject:
+    """Send a request to the session's owner, or to a gateway of this process that takes the session over.
+
+    `params` are made for its agent and folder; `wake` says whether a gateway of this process starts the agent.
+    """
     from dragoman.cli.conversation import Conversation
     from dragoman.cli.sessions.find import find, reading
     from dragoman.cli.sessions.state import look
@@ -127,26 +145,28 @@ async def _request(
     limit = config.limits.max_message_bytes
     async with reading(paths) as store:
         (view,) = await look(store, [await find(store, session)], limit)
-    params: JsonObject = {"sessionId": session, **wish}
+    record = view.record
+    asked = params(record.agent, record.cwd)
     if view.address is None:
-        return await _inside(view, method, params, config, paths)
+        return await _inside(record, method, asked, config, paths, wake=wake(record.agent))
     owner = await Conversation.with_owner(view.address, limit)
     try:
-        return await owner.result(method, params)
+        return await owner.result(method, asked)
     finally:
         owner.hang_up()
 
 
-async def _inside(view: View, method: str, params: JsonObject, config: Config, paths: Paths) -> JsonObject:
-    """In a gateway of this process, which takes the session over without starting its agent."""
+async def _inside(
+    record: SessionRecord, method: str, params: JsonObject, config: Config, paths: Paths, *, wake: bool
+) -> JsonObject:
     from dragoman.cli.compose import gateway
     from dragoman.cli.conversation import Conversation
     from dragoman.gateway.access.client import Terms
 
     async with gateway(config, paths) as running:
         client = await Conversation.inside(running, Terms(start_ahead=False, leave_turns=True))
-        meta = {"dragoman": {"wake": False}}
-        setup = {"sessionId": view.record.id, "cwd": view.record.cwd, "mcpServers": [], "_meta": meta}
+        meta = {"dragoman": {"wake": wake}}
+        setup = {"sessionId": record.id, "cwd": record.cwd, "mcpServers": [], "_meta": meta}
         await client.result("session/resume", setup)
         try:
             return await client.result(method, params)

@@ -81,7 +81,7 @@ def rewind(
     if listed:
         _list(paths, session, as_json)
         return
-    wish: dict[str, Any] = {"undo": True} if undo else {"to": _message(to), "what": what}
+    wish: dict[str, Any] = {"undo": True} if undo else {"to": message_named(to), "what": what}
     told = _rewind(session, wish, shared)
     if resend is not None:
         ctx.exit(_prompt(session, resend, [], approve, as_json))
@@ -110,7 +110,8 @@ def retry(
     ctx.exit(_prompt(session, "", told.get("prompt", []), approve, as_json))
 
 
-def _message(to: str | None) -> int | str | None:
+def message_named(to: str | None) -> int | str | None:
+    """A message as the gateway takes it: a number, or the client's id."""
     return int(to) if to is not None and to.isascii() and to.isdigit() and len(to) < 10 else to
 
 

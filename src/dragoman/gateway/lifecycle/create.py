@@ -1,4 +1,4 @@
-"""How sessions begin and end: new, fork, close, delete (G-050 to G-057). `load` has load and resume."""
+"""How sessions begin and end: new, close, delete (G-050 to G-057). `load` has load and resume, `forking` fork."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _begin(client: ClientConnection, request: Request, session_id: str, na
     except RpcError:
         client.gateway.pool.reap(agent)
         raise
-    await _create(client, request, agent, session, "session/new", raw)
+    await create_at_agent(client, request, agent, session, "session/new", raw)
     for text in place.notices:
         session.notice(text, "info")
 
@@ -85,66 +85,8 @@ def _sandbox(params: JsonObject) -> str | None:
     return name or None
 
 
-async def fork(client: ClientConnection, request: Request) -> None:
-    """Fork at the agent if it can; else copy the journal and start a new agent session with a recap."""
-    session_id = new_session_id()
-    with client.gateway.places.take(client, session_id):
-        await _fork(client, request, session_id)
-
-
-async def _fork(client: ClientConnection, request: Request, session_id: str) -> None:
-    original = client.require_session(request)
-    params = decode_object(request.params)
-    cwd = check_cwd(params.get("cwd", original.cwd))
-    check_mcp_servers(params.get("mcpServers"))
-    directories = check_directories(params.get("additionalDirectories"))
-    if cwd != original.cwd:
-        check_cwd_exists(cwd)
-    if original.agent is not None:
-        take_directories(directories, original.agent.capabilities, original.agent_name)
-    async with worktrees.forked(client, session_id, original, original.agent_name, cwd, params) as place:
-        await _begin_fork(
-            client, request, session_id, original, {**params, "cwd": place.cwd}, place, directories
-        )
-
-
-async def _begin_fork(client: ClientConnection, request: Request, session_id: str, original: Session,
-                      params: JsonObject, place: Place, directories: list[str]) -> None:  # fmt: skip
-    project = place.repository
-    setup = Setup(client.terms.identity.name, params.get("mcpServers"), directories, project)
-    session = Session(
-        client.gateway, session_id, original.agent_name, place.cwd, workspace_root(place.cwd), setup
-    )
-    session.entry.know(original.entry.title, place.extra())
-    agent = original.agent
-    # The agent's box, if it has one, shows the original's worktree alone.
-    seen = agent is not None and (agent.box is None or project is None)
-    if agent is not None and seen and agent.capabilities.session("fork"):
-        configured = await configured_servers(client.gateway, agent.name, project or place.cwd)
-        raw = setup_params(request, params, agent, configured, original.agent_session_id)
-        await _create(client, request, agent, session, "session/fork", raw, original)
-    elif original.journal is None:
-        raise method_not_found("session/fork")
-    else:
-        await client.gateway.directory.create(session, original)
-        client.gateway.add(session)
-        try:
-            result = await restart_agent.restart(client.gateway, session, client)
-        except (RpcError, asyncio.CancelledError):
-            await client.gateway.close_session(session)
-            await client.gateway.directory.delete(session.id)
-            raise
-        session.attach(client)
-        shown = session.result_for(client, result)
-        auditing.session_began(session, client.terms.identity.name, original.id, params.get("mcpServers"))
-        request.reply(result_line(session.id, shown, {"forkedFrom": original.id, **place.told()}))
-        restart_agent.tell_loss(session)
-    for text in place.notices:
-        session.notice(text, "info")
-
-
-async def _create(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,
-                  method: str, params: bytes, original: Session | None = None) -> None:  # fmt: skip
+async def create_at_agent(client: ClientConnection, request: Request, agent: AgentConnection, session: Session,
+                          method: str, params: bytes, original: Session | None = None) -> None:  # fmt: skip
     """Create a session at the agent; the client gets the answer before any event of the session (G-082)."""
     agent.expect_session()
     created = kept = False

@@ -85,7 +85,7 @@ class MessageList(Struct, frozen=True):
 
 def rewind(client: ClientConnection, request: Request) -> None:
     """Begin at once, so that the first of two wins, and a prompt that comes later is refused."""
-    session = _session(client, request)
+    session = session_named(client, request)
     wish = _read(request)
     if session.owned_elsewhere:
         client.setup(request, partial(_ask_owner, session))
@@ -100,7 +100,7 @@ def rewind(client: ClientConnection, request: Request) -> None:
 
 def messages(client: ClientConnection, request: Request) -> None:
     """List the messages that a session can go back to."""
-    session = _session(client, request)
+    session = session_named(client, request)
     if session.owned_elsewhere:
         client.setup(request, partial(_ask_owner, session))
         return
@@ -112,7 +112,8 @@ def messages(client: ClientConnection, request: Request) -> None:
     client.setup(request, answer)
 
 
-def _session(client: ClientConnection, request: Request) -> Session:
+def session_named(client: ClientConnection, request: Request) -> Session:
+    """The session of a request; a process of ours need not be attached to it."""
     here = client.gateway.sessions.get(session_of(request.params) or "")
     return here if here is not None and client.terms.local_process else client.require_session(request)
 
@@ -158,6 +159,23 @@ def _journal(session: Session) -> JournalFeed:
     return journal
 
 
+async def turn_of(session: Session, found: Messages, message: Message) -> int:
+    """The turn, as checkpoints count, that the message began; raises if its files are not recorded."""
+    session.services.checkpoints.catch_up()
+    try:
+        recorded = await session.gateway.checkpoints.checkpoints(session.id)
+    except CheckpointError as error:
+        raise as_rpc_error(error) from error
+    earlier = [one.event for one in found.all if one.event < message.event]
+    begun = [point for point in recorded if point.kind == "begin"]
+    for point in reversed(begun):
+        if max(earlier, default=0) <= point.after < message.event and point.after:
+            return point.turn
+    if any(point.turn == message.number and not point.after for point in begun):
+        return message.number
+    raise internal(f"The files before message {message.number} are not recorded", "no_turn")
+
+
 @dataclass(frozen=True)
 class _Operation:
     """A rewind or restore that can be undone."""
@@ -183,7 +201,7 @@ class Rewinding:
         prompt = await prompt_of(_journal(session).store, session.id, message)
         restored = None
         if wish.what != "conversation":
-            turn = await self._turn(found, message)
+            turn = await turn_of(session, found, message)
             asked = Wish(to=turn, shared=wish.shared)
             restored = await self._restore(asked, rewind=wish.what == "both")
         if wish.what == "files":
@@ -249,23 +267,6 @@ class Rewinding:
                 "not_saved",
             )
         return await read_messages(journal.store, session.id)
-
-    async def _turn(self, found: Messages, message: Message) -> int:
-        """The turn, as checkpoints count, that the message began."""
-        session = self._session
-        session.services.checkpoints.catch_up()
-        try:
-            recorded = await session.gateway.checkpoints.checkpoints(session.id)
-        except CheckpointError as error:
-            raise as_rpc_error(error) from error
-        earlier = [one.event for one in found.all if one.event < message.event]
-        begun = [point for point in recorded if point.kind == "begin"]
-        for point in reversed(begun):
-            if max(earlier, default=0) <= point.after < message.event and point.after:
-                return point.turn
-        if any(point.turn == message.number and not point.after for point in begun):
-            return message.number
-        raise internal(f"The files before message {message.number} are not recorded", "no_turn")
 
     async def _last_operation(self) -> _Operation:
         """The last rewind or restore that was not undone, and is no undo itself."""

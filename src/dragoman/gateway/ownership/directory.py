@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -11,6 +12,7 @@ from msgspec import structs
 
 from dragoman.gateway.delivery import events, transcript
 from dragoman.gateway.delivery.batch import Missing
+from dragoman.gateway.delivery.conversation.undone import FILES, MARK, read_undone
 from dragoman.gateway.delivery.journal_feed import JournalFeed
 from dragoman.gateway.ids import new_session_id
 from dragoman.gateway.json_types import JsonObject
@@ -57,8 +59,8 @@ SessionEntries: TypeAlias = list[SessionEntry]  # within the classes below, `lis
 
 
 class Directory(Protocol):
-    async def create(self, session: Session, original: Session | None) -> None:
-        """Add a new session; a fork begins with the history of its original."""
+    async def create(self, session: Session, original: Session | None, before: int | None = None) -> None:
+        """Add a new session; a fork begins with the history of its original, up to the event `before`."""
 
     async def get(self, session_id: str) -> SessionEntry | None: ...
 
@@ -101,7 +103,7 @@ class StoreDirectory:
         self._missing: dict[str, Missing] = {}
         """Events of unloaded sessions that were not stored, and are not recorded as missing in the journal yet."""
 
-    async def create(self, session: Session, original: Session | None) -> None:
+    async def create(self, session: Session, original: Session | None, before: int | None = None) -> None:
         time = timestamps.now()
         record = SessionRecord(
             id=session.id,
@@ -129,8 +131,8 @@ class StoreDirectory:
             self._open_journal(session, 1, 0).begin_unkept(error, for_good=False)
             return
         journal = self._open_journal(session, 1, 0)
-        if original is not None and original.journal is not None:
-            await self._copy(original, session)
+        if original is not None and _is_copied(original, session):
+            await self._copy(original, session, before)
             if journal.trouble is not None:
                 raise journal.trouble
 
@@ -215,19 +217,22 @@ class StoreDirectory:
             session.notice(TORN, "error")
         return None
 
-    async def _copy(self, original: Session, session: Session) -> None:
+    async def _copy(self, original: Session, session: Session, before: int | None) -> None:
         """Copy the original's history into the fork's journal; ids are random, so replacing them is exact.
 
         A row of lost events becomes one record: the fork has its own numbers, and none for events that it lacks.
+        What is undone is left out, and so are records about rewinds, which name numbers and checkpoints of the original.
         """
         former, mine = original.id.encode(), session.id.encode()
-        position = 0
-        while rows := await self.store.read(original.id, position, COPY_BYTES):
+        undone = await read_undone(self.store, original.id)
+        position, last = 0, before - 1 if before is not None else sys.maxsize
+        while position < last and (rows := await self.store.read(original.id, position, COPY_BYTES)):
             for row in rows:
-                if row.damaged:
+                if row.damaged and row.first_seq <= last:
                     session.feed.record(events.copied_loss(row.count))
-                for event in row.events():
-                    session.feed.record(event.replace(former, mine))
+                for seq, event in enumerate(row.events(), row.first_seq):
+                    if seq <= last and seq not in undone and not event.startswith((MARK, FILES)):
+                        session.feed.record(event.replace(former, mine))
                 position = row.last_seq
             await session.wait_settled()  # bounds memory to one read; clients attach after the whole copy
         if original.entry.has_terminals:
@@ -312,6 +317,11 @@ class StoreDirectory:
     async def _entry(self, records: Sequence[SessionRecord]) -> SessionEntries:
         examined, holders = await examine(self.store, records)
         return [entry_of(record, holders.get(record.id), self.store.owner) for record in examined]
+
+
+def _is_copied(original: Session, fork: Session) -> bool:
+    """Whether the fork's journal begins with the original's: if it is here, or the fork has nothing from its owner."""
+    return original.journal is not None or (original.owned_elsewhere and not fork.agent_session_id)
 
 
 def _know(session: Session, record: SessionRecord) -> None:

@@ -19,7 +19,7 @@ class MemoryDirectory:
     def __init__(self) -> None:
         self._known: dict[str, SessionEntry] = {}
 
-    async def create(self, session: Session, original: Session | None) -> None:
+    async def create(self, session: Session, original: Session | None, before: int | None = None) -> None:
         await self.free_agent_id(session.agent_name, session.agent_session_id)
         self._known[session.id] = SessionEntry(
             id=session.id,

@@ -12,6 +12,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from dragoman.gateway.ports.worktrees import RecordedTree
+
 Kind = Literal["begin", "end", "before", "after"]
 """Beginning and end of a turn; before and after files were restored."""
 Status = Literal["added", "deleted", "modified", "renamed", "type_changed"]
@@ -175,6 +177,9 @@ class Checkpoints(Protocol):
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         """The session's checkpoints, the oldest first; raises `CheckpointError`."""
 
+    async def recorded(self, session_id: str, turn: int) -> RecordedTree:
+        """The files at the beginning of a turn; raises `CheckpointError`."""
+
     async def changes(self, session_id: str, turn: int | None = None) -> Changes:
         """What the session, or one turn of it, changed; raises `CheckpointError`."""
 
@@ -214,6 +219,9 @@ class NoCheckpoints:
         return False
 
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
+        raise CheckpointError(self._reason, "checkpoints_off")
+
+    async def recorded(self, session_id: str, turn: int) -> RecordedTree:
         raise CheckpointError(self._reason, "checkpoints_off")
 
     async def changes(self, session_id: str, turn: int | None = None) -> Changes:

@@ -14,7 +14,7 @@ from dragoman.gateway.ports.checkpoints import Shared
 from dragoman.server.api.operation import Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.sessions import Sessions
-from dragoman.server.api.shapes import JsonValue, Turn
+from dragoman.server.api.shapes import JsonValue, SessionView, Turn
 from dragoman.server.api.work.stored import StoredSessions
 from dragoman.server.asgi import Request, Response
 from dragoman.server.fronts.shared_client import SharedClients
@@ -40,6 +40,19 @@ class Resend(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     shared: Shared = "refuse"
 
 
+class Fork(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the new session is to have."""
+
+    agent: Annotated[str | None, Meta(description="Another agent than the original's.")] = None
+    at: Annotated[
+        int | str | None,
+        Meta(
+            description="The number or id of the message that it begins before; without it, all of the history."
+        ),
+    ] = None
+    name: Annotated[str | None, Meta(description="Its title, if not the original's.")] = None
+
+
 class RewindApi:
     def __init__(self, gateway: Gateway, gateway_clients: SharedClients, sessions: Sessions) -> None:
         self._stored = StoredSessions(gateway, gateway_clients)
@@ -61,8 +74,22 @@ class RewindApi:
                 "POST", f"{one}/resend", "Undo a message and what followed, and send it again, changed or not",
                 self.resend, Turn, body=Resend, does=REWIND, refusals=REFUSALS,
             ),
+            Operation(
+                "POST", f"{one}/fork", "Begin a new session with the history of this one", self.fork, SessionView,
+                status=201, body=Fork, does="session/fork", refusals={404: REFUSALS[404]},
+            ),
         )
         # fmt: on
+
+    async def fork(self, request: Request, values: Values) -> Response:
+        wanted = await read(request, Fork)
+        own = {key: value for key, value in msgspec.to_builtins(wanted).items() if value is not None}
+        params = {"mcpServers": [], "_meta": {"dragoman": {**own, "wake": False}}}
+        same = wanted.agent is None or wanted.agent == await self._stored.agent(values["id"])
+        reply = await self._stored.ask(request, values["id"], "session/fork", params, wake=same)
+        made = str(decode_object(reply.result)["sessionId"])
+        found = await self._sessions.get(request, {"id": made})
+        return Response(201, found.body, headers=(("location", f"/api/sessions/{made}"),))
 
     async def messages(self, request: Request, values: Values) -> Response:
         reply = await self._stored.ask(request, values["id"], MESSAGES, {})
