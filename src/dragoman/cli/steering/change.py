@@ -83,17 +83,17 @@ def _value(session: Session, name: str, value: str) -> object:
 
     options = {str(option.get("id")): option for option in session.options}
     if name not in options:
-        raise ConfigError(
-            f'the session has no option "{name}"{suggest(name, options)}: it has {", ".join(options) or "none"}'
-        )
+        there = ", ".join(options) or "none"
+        raise ConfigError(f'the session has no option "{name}"{suggest(name, options)}; it has: {there}')
     if options[name].get("type") == "boolean":
         if value not in ("true", "false"):
             raise ConfigError(f'the option "{name}" is true or false, not "{value}"')
         return value == "true"
-    values = list(_values(options[name].get("options")))
+    values = _values(options[name].get("options"))
     if values and value not in values:
+        there = ", ".join(values)
         raise ConfigError(
-            f'the option "{name}" has no value "{value}"{suggest(value, values)}: it has {", ".join(values)}'
+            f'the option "{name}" has no value "{value}"{suggest(value, values)}; it has: {there}'
         )
     return value
 
