@@ -6,12 +6,14 @@ import mmap
 import os
 import random
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from dragoman.checkpoints.capture import Capture
 from dragoman.checkpoints.engine import Engine
 from dragoman.checkpoints.watching import known, project_watch
 from dragoman.checkpoints.watching.inotify import Inotify
@@ -140,6 +142,38 @@ def test_a_checkpoint_without_changes_starts_no_process(watched: Project) -> Non
         watched.record("before")  # before files are restored they are always compared
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_few_changed_files_are_recorded_without_comparing_all(watched: Project, packed: bool) -> None:
+    if packed:
+        (store,) = watched.state.glob("checkpoints/*")
+        subprocess.run(["git", "--git-dir", store, "repack", "-adq"], check=True)
+    watched.write("a", "22\n")
+    watched.write("folder/deep/c", "33\n").chmod(0o755)
+    (watched.folder / "folder/b").unlink()
+    temporary = watched.write("folder/temporary", "saved")
+    temporary.rename(watched.folder / ".gitignore.new")
+    (watched.folder / ".gitignore.new").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Capture, "take", None)
+        point = watched.record("begin")
+    assert (point.turn, point.tree) == (2, compared(watched))
+    assert watched.paths() == {"a": "modified", "folder/b": "deleted", "folder/deep/c": "modified"}
+    assert unchanged(watched)
+
+
+def test_a_recorded_file_that_grows_too_large_is_left_out(project: Project) -> None:
+    project.engine = Engine(
+        project.state / "checkpoints", CheckpointsConfig(max_file_bytes=10), watching=True
+    )
+    project.write("a", "1")
+    settle(project)
+    project.write("a", "x" * 11)
+    assert [each.path for each in project.record("begin").left_out] == ["a"]
+    project.write("a", "2")
+    assert project.record("end").left_out == []
+    project.engine.stop()
+
+
 def test_turns_without_changes_can_be_read_by_another_engine(watched: Project) -> None:
     found = watched.engine.unchanged(SESSION, str(watched.folder), Mark("begin"))
     assert found is not None
@@ -210,7 +244,7 @@ def test_the_end_of_a_turn_compares_files_now_and_then(
     os.link(watched.folder / "a", tmp_path / "outside")
     watched.record("begin")
     (tmp_path / "outside").write_text("through a link outside")
-    monkeypatch.setattr("dragoman.checkpoints.engine.COMPARE_AFTER", 0.0)
+    monkeypatch.setattr("dragoman.checkpoints.recording.COMPARE_AFTER", 0.0)
     assert watched.record("end").tree == compared(watched)
 
 
@@ -281,7 +315,7 @@ def test_writes_at_the_same_time_are_never_taken_for_none(watched: Project) -> N
 
 
 def test_a_locked_reference_is_named(watched: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.checkpoints.commits.LOCK_PATIENCE", 0.0)
+    monkeypatch.setattr("dragoman.checkpoints.objects.commits.LOCK_PATIENCE", 0.0)
     (reference,) = watched.state.glob(f"checkpoints/*/refs/sessions/{SESSION}")
     reference.with_name(f"{SESSION}.lock").touch()
     with pytest.raises(CheckpointError, match="remove that file"):

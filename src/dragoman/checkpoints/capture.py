@@ -20,10 +20,10 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.checkpoints.commits import AUTHOR
 from dragoman.checkpoints.git import Running
 from dragoman.checkpoints.history import message_of
 from dragoman.checkpoints.names import quoted, shown
+from dragoman.checkpoints.objects.commits import AUTHOR
 from dragoman.checkpoints.reading import Content, TooLarge, Tree
 from dragoman.checkpoints.repository import Repository, WorkIndex
 from dragoman.checkpoints.watching.project_watch import ProjectWatch
@@ -35,6 +35,8 @@ LISTED_AS_LEFT_OUT = 200
 SPARE_BYTES = 64 << 20
 """Bytes that a checkpoint leaves free on the disk of the state folder."""
 NO_OBJECT = b"0" * 40
+CLOCK_TICK = 20_000_000
+"""Nanoseconds by which the time of a file may be behind the clock: kernels stamp files with that of their last tick."""
 
 
 @dataclass
@@ -100,6 +102,11 @@ class Capture:
             yield captured.checkpoint
             if keep:
                 self._settle(captured)
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest file that is recorded without more questions."""
+        return min(self._limits.max_file_bytes, self._limits.max_bytes)
 
     def watch(self, session_id: str) -> ProjectWatch:
         """A watch of all folders that a checkpoint looks at; raises `CannotWatch`."""
@@ -271,7 +278,7 @@ class Capture:
                 index=index.path,
                 tree=self._root,
             )
-        began = time.time_ns()
+        began = time.time_ns() - CLOCK_TICK
         self._git.run(
             *("update-index", "-q", "--refresh", "--force-write-index"),
             index=index.path,

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-import msgspec
-
 from dragoman.checkpoints import difference
 from dragoman.checkpoints.attribution import shared_paths
-from dragoman.checkpoints.capture import Capture, checkpoint_of
+from dragoman.checkpoints.capture import Capture
 from dragoman.checkpoints.git import NO_GIT, find_git
-from dragoman.checkpoints.history import history, last_turn, message_of
+from dragoman.checkpoints.history import history
 from dragoman.checkpoints.names import shown
+from dragoman.checkpoints.recording import Marks, Recorder
 from dragoman.checkpoints.repository import PRIVATE_DIR, Repository, checked, key_of
 from dragoman.checkpoints.restoring import PartlyDone, Plan
 from dragoman.checkpoints.spans import Span, present_span, span_of
-from dragoman.checkpoints.watching.known import Knowledge, Known
+from dragoman.checkpoints.watching.known import Known
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.acts import NotRecorded
 from dragoman.gateway.ports.checkpoints import (
@@ -37,10 +36,6 @@ from dragoman.gateway.ports.checkpoints import (
 )
 from dragoman.gateway.ports.worktrees import RecordedTree
 
-COMPARE_AFTER = 30.0
-"""Seconds after which the end of a turn compares files although no change was noticed: a few kinds are not."""
-KNOWN_TURNS = 4096
-"""Sessions whose last turn is in memory."""
 RETRY_AFTER = 600.0
 """Seconds until a project that is too large is looked at again: finding out costs a walk through all of it."""
 _LASTING = frozenset({"too_many_files", "too_many_bytes"})
@@ -56,10 +51,7 @@ class Engine:
         self._limits = limits
         self._program = find_git()
         self._too_large: dict[str, tuple[float, CheckpointError]] = {}
-        self._watching = watching
-        self._knowledge = Knowledge()
-        self._turns: dict[str, tuple[str, int]] = {}
-        """The last commit of each session that was recorded here, and the number of its turn."""
+        self._recorder = Recorder(watching=watching)
 
     @property
     def trouble(self) -> str | None:
@@ -68,7 +60,7 @@ class Engine:
 
     def stop(self) -> None:
         """End what runs, and begin nothing more."""
-        self._knowledge.close()
+        self._recorder.knowledge.close()
         if self._program is not None:
             self._program.stop()
 
@@ -79,70 +71,19 @@ class Engine:
         """Record a project; the checkpoint is there in the block, and its index is brought up to date after it."""
         repository = self._open(root)
         with self._explained(root):
-            known = self.unchanged(session_id, root, mark)
-            if known is not None:
-                yield self._append(repository, session_id, known, [(mark, time.time())])
-                return
             capture = self._capture(repository, root)
-            if mark.kind == "end":  # nothing waits for it
-                self._watch(capture, session_id, root)
-            begun = self._knowledge.begin(root)
-            turn = self._last_turn(repository, session_id) + (mark.kind == "begin")
-            reference = f"refs/sessions/{checked(session_id)}"
-            with capture.take(session_id, mark, turn, reference) as checkpoint:
-                self._remember_turn(session_id, checkpoint.id, turn)
-                self._knowledge.learn(session_id, root, checkpoint, begun)
+            with self._recorder.record(repository, capture, session_id, root, mark) as checkpoint:
                 yield checkpoint
-            if begun is None:
-                self._watch(capture, session_id, root)  # for the checkpoints after this one
 
     def unchanged(self, session_id: str, root: str, mark: Mark) -> Known | None:
         """What the session recorded last, if the project is certainly still so; quick, for the event loop too."""
-        if mark.kind not in ("begin", "end"):
-            return None
-        known = self._knowledge.look_up(session_id, root)
-        if known is None or (mark.kind == "end" and time.monotonic() - known.compared > COMPARE_AFTER):
-            return None
-        return known
+        return self._recorder.unchanged(session_id, root, mark)
 
-    def append(self, session_id: str, root: str, known: Known, marks: Sequence[tuple[Mark, float]]) -> None:
-        """Record beginnings and ends of turns between which nothing changed, each with its time."""
+    def append(self, session_id: str, root: str, known: Known, marks: Marks) -> None:
+        """Record beginnings and ends of turns between which nothing changed."""
         repository = self._open(root)
         with self._explained(root):
-            self._append(repository, session_id, known, marks)
-
-    def _append(
-        self, repository: Repository, session_id: str, known: Known, marks: Sequence[tuple[Mark, float]]
-    ) -> Checkpoint:
-        before = known.checkpoint
-        with repository.writing(repository.root):
-            if repository.tip(session_id) is None:  # and its tree perhaps with it
-                self._knowledge.forget(session_id)
-                raise CheckpointError("The checkpoints of this session were deleted while it works.")
-            turn = self._last_turn(repository, session_id)
-            points = []
-            for mark, moment in marks:
-                turn += mark.kind == "begin"
-                points.append(checkpoint_of(mark, turn, moment, before.left_out, before.more_left_out))
-            commit = repository.append(session_id, before.tree, message_of(points))
-        self._remember_turn(session_id, commit, turn)
-        return msgspec.structs.replace(points[-1], id=commit, tree=before.tree)
-
-    def _last_turn(self, repository: Repository, session_id: str) -> int:
-        """Number of the session's last turn, without a process if this engine recorded it."""
-        commit, turn = self._turns.get(session_id, ("", 0))
-        if commit and repository.tip(session_id) == commit:
-            return turn
-        return last_turn(history(repository, session_id, 1))
-
-    def _remember_turn(self, session_id: str, commit: str, turn: int) -> None:
-        if len(self._turns) >= KNOWN_TURNS:
-            self._turns.clear()  # git says them
-        self._turns[session_id] = commit, turn
-
-    def _watch(self, capture: Capture, session_id: str, root: str) -> None:
-        if self._watching:
-            self._knowledge.watch(root, lambda: capture.watch(session_id))
+            self._recorder.append(repository, session_id, known, marks)
 
     def prepare(self, session_id: str, root: str) -> None:
         """Read a project that was never recorded, so that the first checkpoint finds only changes."""
@@ -340,8 +281,7 @@ class Engine:
         """Remove the checkpoints of a session, and the objects that no other session needs."""
         if self._program is None:
             return
-        self._knowledge.forget(session_id)
-        self._turns.pop(session_id, None)
+        self._recorder.forget(session_id)
         for reference in list(self._folder.glob(f"*/refs/sessions/{checked(session_id)}")):
             repository = Repository(self._program, reference.parents[2])
             with self._explained():

@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from dragoman.checkpoints.commits import commit_body, locked, store
 from dragoman.checkpoints.git import ATTRIBUTES, CONFIG, Git, Program
+from dragoman.checkpoints.objects.commits import commit_body, locked, store
 from dragoman.gateway.ports.checkpoints import CheckpointError
 
 PRIVATE_DIR = 0o700

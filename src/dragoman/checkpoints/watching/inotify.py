@@ -62,8 +62,8 @@ class Inotify:
     def pending(self) -> bool:
         return fcntl.ioctl(self._descriptor, termios.FIONREAD, b"\0\0\0\0") != b"\0\0\0\0"
 
-    def events(self) -> Iterator[tuple[int, bytes]]:
-        """Take all events out of the queue: mask, and the name in the watched folder."""
+    def events(self) -> Iterator[tuple[int, int, bytes]]:
+        """Take all events out of the queue: the folder's number, mask, and the name in the folder."""
         while True:
             try:
                 data = os.read(self._descriptor, _READ_BYTES)
@@ -71,9 +71,9 @@ class Inotify:
                 return
             place = 0
             while place < len(data):
-                _, mask, _, length = _HEAD.unpack_from(data, place)
+                folder, mask, _, length = _HEAD.unpack_from(data, place)
                 place += _HEAD.size
-                yield mask, data[place : place + length].rstrip(b"\0")
+                yield folder, mask, data[place : place + length].rstrip(b"\0")
                 place += length
 
     def close(self) -> None:

@@ -37,7 +37,7 @@ class Known:
 
 
 class Knowledge:
-    """Its calls are for any thread; only `look_up` is for the event loop."""
+    """Its calls are for any thread; of those only `look_up` and `last` are for the event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,10 +48,13 @@ class Knowledge:
 
     def look_up(self, session_id: str, root: str) -> Known | None:
         """What the session recorded last, if the project is certainly the same still."""
+        known = self.last(session_id, root)
+        return known if known is not None and known.holds() else None
+
+    def last(self, session_id: str, root: str) -> Known | None:
+        """What the session recorded last; the project may have changed since."""
         found = self._known.get(session_id)
-        if found is None or found[0] != root or not found[1].holds():
-            return None
-        return found[1]
+        return found[1] if found is not None and found[0] == root else None
 
     def begin(self, root: str) -> tuple[ProjectWatch, int] | None:
         """Call it before files are compared; returns what `learn` takes, or None if the project is not watched."""
@@ -63,14 +66,22 @@ class Knowledge:
         return None if watch is None or generation is None else (watch, generation)
 
     def learn(
-        self, session_id: str, root: str, checkpoint: Checkpoint, begun: tuple[ProjectWatch, int] | None
+        self,
+        session_id: str,
+        root: str,
+        checkpoint: Checkpoint,
+        begun: tuple[ProjectWatch, int] | None,
+        compared: float | None = None,
     ) -> None:
-        """The session's project was compared and recorded."""
+        """The session's project was recorded; `compared`: when its files were compared, if not now."""
         with self._lock:
             if begun is None:
                 self._known.pop(session_id, None)
                 return
-            self._known[session_id] = root, Known(checkpoint, *begun, time.monotonic())
+            self._known[session_id] = (
+                root,
+                Known(checkpoint, *begun, time.monotonic() if compared is None else compared),
+            )
             self._known.move_to_end(session_id)
             if len(self._known) > SESSIONS:
                 self._known.popitem(last=False)

@@ -5,12 +5,11 @@ Folders that `.gitignore` names are not watched; git lists them, and lists them 
 both lists are the same, a change of what is ignored is in the queue too. A watch that no longer covers the project
 (folders came or went, a `.gitignore` changed, the queue overflowed) is closed, and a new one is made.
 
-Events are not read for their content: what changed is found by comparing the files. Each time the queue is emptied,
-`generation` rises first. So a comparison that began in a generation still holds if that is the present one and the
-queue is empty.
+Each time the queue is emptied, `generation` rises first. So a comparison that began in a generation still holds if that
+is the present one and the queue is empty; else the names of the events say which files may have changed since.
 
 inotify does not report a write through a shared mapping before the file is closed, nor a write through a hard link
-outside the project. Such a change is found when files are compared the next time (`engine.COMPARE_AFTER`).
+outside the project. Such a change is found when files are compared the next time (`recording.COMPARE_AFTER`).
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ from pathlib import Path
 from dragoman.checkpoints.watching import inotify
 from dragoman.checkpoints.watching.inotify import Inotify
 
+NAMES = 64
+"""Files that may have changed, by name; for more of them the project is compared."""
 FOLDERS = 4_000
 """Folders of one project: the kernel has a limit for all programs of a user, which may be 8,192."""
 TRIES = 3
@@ -56,6 +57,12 @@ class ProjectWatch:
         self._closing = threading.Lock()
         """Held for moments only: the event loop takes it."""
         self._closed = False
+        self._folders: dict[int, bytes] = {}
+        """Path below the root of each watched folder, by its number."""
+        self._changed: dict[bytes, int] = {}
+        """The generation in which each file may have changed last."""
+        self._named_since = 0
+        """From this generation on `_changed` has all files."""
         self.generation = 0
         try:
             self._queue = Inotify()
@@ -104,7 +111,7 @@ class ProjectWatch:
         """Watch one folder; returns the folders in it that are watched next."""
         path = self._root + b"/" + below if below else self._root
         self._check_disk(path)
-        self._queue.add(path, inotify.CHANGES)
+        self._folders[self._queue.add(path, inotify.CHANGES)] = below
         with os.scandir(path) as listed:
             entries = [
                 entry for entry in listed if entry.is_dir(follow_symlinks=False) or entry.name == _REPOSITORY
@@ -137,13 +144,31 @@ class ProjectWatch:
                 return None
             if self._queue.pending():
                 self.generation += 1  # first, so that no thread finds an empty queue in the old generation
-                structural = False
-                for mask, name in self._queue.events():
-                    structural = structural or bool(mask & _STRUCTURAL_EVENTS) or name in _STRUCTURAL
-                if structural:
+                if self._take_events():
                     self.close()
                     return None
             return self.generation
+
+    def _take_events(self) -> bool:
+        """Empty the queue and note the names; whether folders may have come that are not watched."""
+        structural = False
+        for folder, mask, name in self._queue.events():
+            if structural or mask & _STRUCTURAL_EVENTS or name in _STRUCTURAL or folder not in self._folders:
+                structural = True
+                continue
+            below = self._folders[folder]
+            self._changed[below + b"/" + name if below else name] = self.generation
+            if len(self._changed) > NAMES:
+                self._changed.clear()
+                self._named_since = self.generation
+        return structural
+
+    def changed_since(self, generation: int) -> list[bytes] | None:
+        """Files that may have changed since a comparison began in that generation; None if they are too many."""
+        with self._reading:
+            if self._closed or generation < self._named_since:
+                return None
+            return [path for path, changed in self._changed.items() if changed > generation]
 
     def close(self) -> None:
         with self._reading:

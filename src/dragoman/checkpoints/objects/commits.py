@@ -13,6 +13,7 @@ from pathlib import Path
 from dragoman.gateway.ports.checkpoints import CheckpointError
 
 AUTHOR = b"dragoman <dragoman@localhost>"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 LOCK_PATIENCE = 1.0
 LOCK_PAUSE = 0.005
 
@@ -34,8 +35,8 @@ def store(directory: Path, kind: bytes, body: bytes) -> str:
         path.parent.mkdir(0o700, exist_ok=True)
         draft = path.with_name(f"tmp_obj_{os.urandom(6).hex()}")
         try:
-            draft.write_bytes(zlib.compress(data, 1))
-            draft.chmod(0o444)
+            with os.fdopen(os.open(draft, _NEW, 0o444), "wb") as file:
+                file.write(zlib.compress(data, 1))
             draft.replace(path)
         except BaseException:
             with suppress(OSError):
@@ -51,7 +52,7 @@ def locked(reference: Path) -> Iterator[Path]:
     deadline = time.monotonic() + LOCK_PATIENCE
     while True:
         try:
-            os.close(os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(lock, _NEW, 0o600))
             break
         except FileExistsError:
             if time.monotonic() > deadline:
