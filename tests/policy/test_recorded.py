@@ -85,3 +85,22 @@ def test_rules_are_tried_on_the_past(tmp_path: Path) -> None:
         ("allow", "deny", 1),
     ]
     assert found["changes"][0]["examples"][0] == {"id": "c:0", "about": "git status"}
+
+
+def test_a_call_that_is_asked_about_after_its_hook_counts_once(tmp_path: Path) -> None:
+    def past(line: str, decision: str, call: str, **more: object) -> dict[str, object]:
+        act = recorded(act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path)))
+        return {"session": "s", "call": call, "decision": decision, "by": "default", "act": act, **more}
+
+    records = [
+        past("ls -l", "allow", "one"),
+        past("git status", "allow", "two"),
+        past("ls -l", "ask", "one", again=True),
+        past("git status", "ask", "two", again=True),
+        past("ls", "allow", "three"),
+        past("curl x.example", "allow", "three"),
+    ]
+    found = replay(policy_of(RULES), records).facts()
+    assert found["acts"] == 4
+    changes = [(each["was"], each["now"], each["count"]) for each in found["changes"]]
+    assert changes == [("ask", "allow", 1), ("allow", "deny", 1)]

@@ -13,7 +13,10 @@ KINDS = {
     "session_exported": "session, agent, who, where to or in which form",
     "session_deleted": "session, agent, who, or the setting that removed it",
     "mode_changed": "session, agent, the former and the new mode, who: a client, `agent`, or `policy`",
-    "decision": "call, act, `allow`, `deny` or `ask`, the rule with its text, why, the hash of all rules",
+    "decision": (
+        "call, act, `allow`, `deny` or `ask`, the rule with its text, why, the hash of all rules; `again` if the same "
+        "call was decided before, by its hook: this one holds"
+    ),
     "answer": "call, outcome, who; what was remembered",
     "answer_forgotten": "a remembered answer that does not hold any more, who",
     "tool_begun": "call, tool, kind, title",

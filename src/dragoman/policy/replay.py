@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from dragoman.policy.act import Act
-from dragoman.policy.decide import Policy
+from dragoman.policy.decide import DEFAULT, Policy
 from dragoman.policy.recorded import act_of
 
 EXAMPLES = 3
@@ -56,7 +56,7 @@ def replay(policy: Policy, records: Iterable[dict[str, Any]]) -> Replay:
     """Decide again about each recorded act; acts that are the same are decided once."""
     found = Replay()
     decided: dict[bytes, tuple[str, str]] = {}
-    for record in records:
+    for record in _deciding(records):
         try:
             act = act_of(record["act"])
         except (ValueError, KeyError, TypeError):
@@ -69,12 +69,28 @@ def replay(policy: Policy, records: Iterable[dict[str, Any]]) -> Replay:
             decided[key] = (verdict.decision, verdict.rule)
         now, rule = decided[key]
         was = str(record.get("decision"))
-        if was != now:
+        unruled = record.get("by") == rule == DEFAULT  # a hook is told to go on, a question to ask
+        if was != now and not unruled:
             change = found.changes.setdefault((was, now, rule), Change(was, now, rule))
             change.count += 1
             if len(change.examples) < EXAMPLES:
                 change.examples.append({"id": record.get("id"), "about": about(act)})
     return found
+
+
+def _deciding(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One record for each call: of one that its agent asked about after its hook, what was decided then (`again`)."""
+    passed: dict[tuple[object, object], dict[str, Any]] = {}
+    for record in records:
+        call = (record.get("session"), record.get("call"))
+        former = passed.pop(call, None)
+        if former is not None and not record.get("again"):
+            yield former
+        if record.get("decision") == "allow" and record.get("by") == DEFAULT and isinstance(call[1], str):
+            passed[call] = record
+        else:
+            yield record
+    yield from passed.values()
 
 
 def about(act: Act) -> str:

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dragoman.audit.read import Query, query
 from support.clients.sample_answers import CANCELLED
 from support.gateway_process import GatewayProcess, Start
 from support.rpc_peer import Turn
@@ -25,6 +26,10 @@ async def begin(dragoman: Start, tmp_path: Path, workspace: Path) -> tuple[Gatew
     gateway = await dragoman("acp", "claude", agents={"claude": agent}, policy={"rules": RULES})
     await gateway.initialize()
     return gateway, await gateway.new_session(workspace)
+
+
+def audited(home: Path, session: str) -> list[Any]:
+    return list(query(home / "audit", Query(session=session, kind="decision")))
 
 
 def status(turn: Turn) -> Any:
@@ -58,3 +63,21 @@ async def test_a_call_that_a_rule_allows_is_decided_once(
     assert status(await gateway.prompt(session, "bash git status")) == "completed"
     decided = [(record["by"], record["decision"]) for record in records(home, session, "decision")]
     assert decided == [("git", "allow")]
+    (record,) = audited(home, session)
+    assert (record["by"], record["decision"], "again" in record) == ("git", "allow", False)
+
+
+async def test_a_call_that_claude_asks_about_after_its_hook_has_one_decision_that_holds(
+    dragoman: Start, tmp_path: Path, workspace: Path, home: Path
+) -> None:
+    gateway, session = await begin(dragoman, tmp_path, workspace)
+    gateway.on("session/request_permission", CANCELLED)
+    for _ in range(2):
+        await gateway.prompt(session, "bash make")
+    found = [(record["call"], record["decision"], record.get("again")) for record in audited(home, session)]
+    calls = list(dict.fromkeys(call for call, *_ in found))
+    assert len(calls) == 2
+    expected = [("allow", None), ("ask", True)]
+    assert found == [(call, *decided) for call in calls for decided in expected]
+    answers = query(home / "audit", Query(session=session, kind="answer"))
+    assert [answer["call"] for answer in answers] == calls

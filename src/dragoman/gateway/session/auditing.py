@@ -170,6 +170,8 @@ def _decision(session: Audited, verdict: Verdict, policy: Policy, call: object) 
     }
     if (text := policy.text_of(verdict.rule)) is not None:
         facts["rule"] = text
+    if session.tools.decide_again(call):
+        facts["again"] = True
     return facts
 
 

@@ -25,6 +25,8 @@ class OpenTools:
         self._told: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         self._mediated: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """Calls that reached the rules before they ran."""
+        self._decided: BoundedDict[None] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """Calls with a recorded decision."""
         self.names: BoundedDict[JsonObject] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """What the audit calls the calls of this turn: the end of one need not say what it was."""
         self._undecided: BoundedDict[Callable[[bool], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
@@ -47,6 +49,15 @@ class OpenTools:
         """The end of a call was recorded: another one with its id has to reach the rules itself."""
         if isinstance(tool_id, str):
             self._mediated.pop(tool_id, None)
+            self._decided.pop(tool_id, None)
+
+    def decide_again(self, tool_id: object) -> bool:
+        """Whether a decision about the call was recorded before: `claude` tells its hook of it, then asks."""
+        if not isinstance(tool_id, str):
+            return False
+        again = tool_id in self._decided
+        self._decided[tool_id] = None
+        return again
 
     def has_ended(self, tool_id: object) -> bool:
         """Whether the call ended in this turn, and none of its id was begun since."""
@@ -138,6 +149,7 @@ class OpenTools:
         self._since.clear()
         self._told.clear()
         self._mediated.clear()
+        self._decided.clear()
         self.names.clear()
         self._slipped = False
         self.seen.clear()
