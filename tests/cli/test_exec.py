@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.agents.agent_log import AgentLog
 from support.command_line import CommandLine
 from support.gateway_process import Start, agent
 from support.pseudo_terminal import CTRL_C
@@ -81,7 +82,10 @@ def test_json_prints_every_message_and_a_result(shell: CommandLine) -> None:
     assert kinds == ["agent_message_chunk", "tool_call", "tool_call_update"]
     assert [each["id"] for each in messages if "result" in each] == [1, 2, 3]
     session = messages[1]["result"]["sessionId"]
-    assert result == {"type": "result", "sessionId": session, "stopReason": "end_turn", "exitCode": 0}
+    assert result == {
+        "type": "result", "sessionId": session, "text": "Hello", "stopReason": "end_turn", "exitCode": 0,
+        "usage": None, "cost": None, "changes": [],
+    }  # fmt: skip
     assert done.stderr == ""
 
 
@@ -481,3 +485,55 @@ def test_without_a_model_nothing_was_answered_and_the_exit_code_says_so(shell: C
     assert done.returncode == 1
     assert "no language model is configured" in done.stdout
     assert "dragoman: the agent builtin has no language model that could answer" in done.stderr
+
+
+# -- which session, and with which options
+
+
+def test_the_last_session_of_the_folder_is_continued(shell: CommandLine, home: Path) -> None:
+    nothing = shell.run("exec", "--continue", "hello")
+    assert (nothing.returncode, "to continue" in nothing.stderr) == (2, True)
+    shell.session("first")
+    second = shell.session("second")
+    again = shell.run("exec", "-c", "once more")
+    assert again.stderr.strip().splitlines()[-1] == f"session {second}"
+    assert shell.run("exec", "-c", "-s", second, "x").returncode == 2
+
+
+def test_model_mode_and_other_options_are_set_before_the_prompt(shell: CommandLine, tmp_path: Path) -> None:
+    heard = AgentLog(tmp_path / "heard.jsonl")
+    shell.configure("--config-options", "--modes", *heard.flags)
+    done = shell.run("exec", "--model", "large", "--mode", "code", "--name", "Big one", "hello")
+    assert done.returncode == 0, done.stderr
+    asked = [method for method in heard.methods if method.startswith("session/") and method != "session/new"]
+    assert asked[:3] == ["session/set_config_option", "session/set_mode", "session/prompt"]
+    assert "Big one" in shell.run("sessions", "list").stdout
+    refused = shell.run("exec", "--option", "model=huge", "hello")
+    assert (refused.returncode, "it has: small, large" in refused.stderr) == (2, True)
+    assert shell.run("exec", "--option", "model", "hello").returncode == 2
+
+
+def test_without_serve_a_prompt_is_not_handed_over(shell: CommandLine) -> None:
+    done = shell.run("exec", "--no-wait", "hello")
+    assert (done.returncode, "needs a running `dragoman serve`" in done.stderr) == (2, True)
+
+
+def test_a_prompt_is_handed_to_serve(shell: CommandLine) -> None:
+    with shell.start("serve", "--port", "0") as serving:
+        assert serving.stdout is not None
+        serving.stdout.readline()
+        done = shell.run("exec", "--no-wait", "--name", "Later", "sleep-until-cancel")
+        assert done.returncode == 0, done.stderr
+        session = done.stdout.strip()
+        (row,) = json.loads(shell.run("ps", "--json").stdout)
+        assert (row["id"], row["state"], row["title"]) == (session, "working", "Later")
+        refused = shell.run("exec", "--no-wait", "-s", session, "hello")
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert shell.run("cancel", session).returncode == 0
+
+
+def test_json_tells_what_the_turn_changed(shell: CommandLine) -> None:
+    shell.configure(checkpoints={"enabled": True}, agents={"scripted": agent(serve_fs=True)})
+    done = shell.run("exec", "--json", "--approve", "all", f"fswrite {shell.folder}/made.txt one")
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["changes"] == [{"path": "made.txt", "status": "added", "added": 1, "removed": 0}]

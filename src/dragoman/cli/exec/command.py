@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,7 @@ from dragoman.cli.settings import load_settings
 @click.option(
     "-s", "--session", metavar="ID", help="Continue this session; the beginning of its id is enough."
 )
+@click.option("-c", "--continue", "last", is_flag=True, help="Continue the last session in this folder.")
 @click.option("-f", "--file", type=click.File("rb"), help="Read the prompt from a file.")
 @click.option("--json", "as_json", is_flag=True, help="Print every message as a line of JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the agent's last message and nothing else.")
@@ -30,13 +32,19 @@ from dragoman.cli.settings import load_settings
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Cancel after SECONDS."
 )
+@click.option("--model", metavar="MODEL", help="Model to use: one that the agent offers.")
+@click.option("--mode", metavar="MODE", help="Mode to use: one that the agent offers.")
+@click.option(
+    "--option", "settings", multiple=True, metavar="NAME=VALUE", help="Set another option of the agent."
+)
+@click.option(
+    "--no-wait", is_flag=True, help="Hand it to the running `dragoman serve` and print the session's id."
+)
 @click.option("--sandbox", metavar="NAME", help="Run the agent in this sandbox.")
 @click.option(
     "--worktree", is_flag=True, help="Work in a git worktree of its own, on a branch dragoman/NAME."
 )
-@click.option(
-    "--name", metavar="NAME", help="Name of the worktree; needs --worktree.  [default: from the prompt]"
-)
+@click.option("--name", metavar="NAME", help="Title of the session, and name of its worktree.")
 @click.option("--setup", is_flag=True, help="Approve the commands of worktrees.setup.")
 @click.option("-C", "--cwd", metavar="DIR", help="The folder to work in. [default: the current one]")
 @click.pass_context
@@ -46,11 +54,16 @@ def exec_(
     prompt: str | None,
     agent: str | None,
     session: str | None,
+    last: bool,
     file: BinaryIO | None,
     as_json: bool,
     quiet: bool,
     approve: Approve | None,
     timeout: float | None,
+    model: str | None,
+    mode: str | None,
+    settings: tuple[str, ...],
+    no_wait: bool,
     sandbox: str | None,
     cwd: str | None,
     worktree: bool,
@@ -61,14 +74,26 @@ def exec_(
 
     PROMPT may be - or left out: then it is read from stdin. The answer goes to stdout, everything else to stderr.
 
+    \b
+    dragoman exec "What does this project do?"
+    git diff | dragoman exec -a claude --model opus -q "Write a commit message" -
+    dragoman exec -c "And now the tests"
+
     Exit codes: 0 done, 1 the agent failed, 2 bad usage, 3 the agent refused, 124 time limit, 130 cancelled.
     """
     if as_json and quiet:
         raise click.UsageError("give either --json or --quiet", ctx)
-    if not worktree and (name is not None or setup):
-        raise click.UsageError("--name and --setup need --worktree", ctx)
-    if worktree and session is not None:
-        raise click.UsageError("--worktree is for a new session: leave out --session", ctx)
+    if setup and not worktree:
+        raise click.UsageError("--setup needs --worktree", ctx)
+    if last and session is not None:
+        raise click.UsageError("give either --continue or --session", ctx)
+    if worktree and (session is not None or last):
+        raise click.UsageError("--worktree is for a new session: leave out --session and --continue", ctx)
+    if no_wait and (as_json or quiet or approve or timeout or sandbox or worktree):
+        raise click.UsageError(
+            "--no-wait goes with -a, -s, -c, --model, --mode, --option, --name and --cwd only", ctx
+        )
+    chosen = [*_pairs(ctx, settings), *_named(model=model, mode=mode)]
     text = _prompt(ctx, prompt, file)
     folder = _folder(ctx, cwd)
     from dragoman.cli.exec import run
@@ -82,13 +107,32 @@ def exec_(
         cwd_given=cwd is not None,
         agent=agent,
         session=session,
+        last=last,
+        name=name,
+        settings=tuple(chosen),
         approve=approve,
         timeout=timeout,
         sandbox=sandbox,
         worktree=WorktreeWish(name, text, setup) if worktree else None,
     )
+    if no_wait:
+        from dragoman.cli.exec.hand_over import hand_over
+
+        ctx.exit(hand_over(options, loaded.config, paths))
     output = Ndjson if as_json else Quiet if quiet else Plain
     ctx.exit(run.run(options, loaded.config, paths, output))
+
+
+def _pairs(ctx: click.Context, settings: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f'--option takes NAME=VALUE, not "{setting}"', ctx)
+        yield name, value
+
+
+def _named(**settings: str | None) -> Iterator[tuple[str, str]]:
+    return ((name, value) for name, value in settings.items() if value is not None)
 
 
 def _prompt(ctx: click.Context, prompt: str | None, file: BinaryIO | None) -> str:

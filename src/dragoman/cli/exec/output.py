@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dragoman.cli.terminal.narrator import Narrator
 from dragoman.cli.terminal.screen import Screen
@@ -22,10 +22,40 @@ class Outcome:
     """`code` and `message`."""
     kept: bool = True
     """The session can be continued later."""
+    usage: JsonObject = field(default_factory=dict)
+    """The turn's tokens, as the agent told them."""
+    changes: list[JsonObject] = field(default_factory=list)
+    """Files that the turn changed."""
+
+
+class LastMessage:
+    """The agent's last message: text before its last tool call is no answer."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._message: object = None
+        self._complete = False
+
+    def update(self, update: JsonObject) -> None:
+        kind = update.get("sessionUpdate")
+        if kind == "tool_call":
+            self._complete = True
+        elif kind == "agent_message_chunk":
+            if self._complete or update.get("messageId") != self._message:
+                self._parts = []
+            self._complete, self._message = False, update.get("messageId")
+            self._parts.append(chunk_text(update))
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
 
 
 class Output:
     """Shows nothing but the error at the end."""
+
+    tells_changes = False
+    """Whether it tells which files the turn changed."""
 
     def __init__(self) -> None:
         self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
@@ -62,44 +92,47 @@ class Plain(Output):
 
 
 class Quiet(Output):
-    """Only the agent's last message, on stdout: text before its last tool call is no answer.
+    """Only the agent's last message, on stdout.
 
     Notices of the severity `error` go to stderr: the session is not saved, or events of it are lost.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._parts: list[str] = []
-        self._message: object = None
-        self._complete = False
+        self._last = LastMessage()
 
     def update(self, update: JsonObject) -> None:
-        kind = update.get("sessionUpdate")
-        if kind == "tool_call":
-            self._complete = True
-        elif kind == "agent_message_chunk":
-            text = chunk_text(update)
-            if self._complete or update.get("messageId") != self._message:
-                self._parts = []
-            self._complete, self._message = False, update.get("messageId")
-            self._parts.append(text)
-        elif kind == "notice" and update.get("severity") == "error":
+        self._last.update(update)
+        if update.get("sessionUpdate") == "notice" and update.get("severity") == "error":
             self.narrator.tell(update)
 
     def finish(self, outcome: Outcome) -> None:
-        self.narrator.screen.answer("".join(self._parts))
+        self.narrator.screen.answer(self._last.text)
         super().finish(outcome)
 
 
 class Ndjson(Output):
     """Every message that the client gets, one per line, and a last line with the result."""
 
+    tells_changes = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = LastMessage()
+        self._cost: object = None
+
+    def update(self, update: JsonObject) -> None:
+        self._last.update(update)
+        if update.get("sessionUpdate") == "usage_update" and update.get("cost") is not None:
+            self._cost = update["cost"]
+
     def finish(self, outcome: Outcome) -> None:
-        result: JsonObject = {"type": "result", "sessionId": outcome.session_id}
+        result: JsonObject = {"type": "result", "sessionId": outcome.session_id, "text": self._last.text}
         if outcome.stop_reason is not None:
             result["stopReason"] = outcome.stop_reason
         else:
             result["error"] = outcome.error
+        result |= {"usage": outcome.usage or None, "cost": self._cost, "changes": outcome.changes}
         self.message(encode({**result, "exitCode": outcome.exit_code}))
 
     def message(self, line: bytes) -> None:

@@ -16,6 +16,7 @@ from dragoman.cli.exec.approval import Approve, ask_person, decide, refusal
 from dragoman.cli.exec.output import Outcome, Output
 from dragoman.cli.in_process import open_gateway
 from dragoman.cli.sessions.find import find
+from dragoman.cli.steering.options import set_options
 from dragoman.cli.terminal.keyboard import Keyboard
 from dragoman.client.connection import CAPABILITIES
 from dragoman.client.errors import DragomanError, LoginRequired, RequestRefused
@@ -31,6 +32,7 @@ from dragoman.gateway.delivery.decisions import decisions_of
 from dragoman.gateway.delivery.transcript import lost_notice
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
+from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.rewriting.updates import update_line
@@ -54,6 +56,11 @@ class ExecOptions:
     cwd_given: bool = False
     agent: str | None = None
     session: str | None = None
+    last: bool = False
+    """Continue the last session in the folder."""
+    name: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    """Options of the agent, by id or as `mode` and `model`."""
     approve: Approve | None = None
     """None: the user is asked on a terminal, else nothing is approved."""
     timeout: float | None = None
@@ -88,6 +95,9 @@ class Execution:
         self._session: Session | None = None
         self._session_id: str | None = None
         self._agent = options.agent or ""
+        self._result: JsonObject = {}
+        """The answer to the prompt."""
+        self._changes: list[JsonObject] = []
         self._prompted = False
         self._did_something = False
         self._denied: str | None = None
@@ -125,22 +135,53 @@ class Execution:
 
     async def _talk(self) -> Outcome:
         options = self._options
-        if options.session is None:
+        given = options.session
+        if options.last:
+            given = await self._last()
+        if given is None:
             self._agent = options.agent or self._running.agent_for(options.cwd, None)
             find_agent(self._running.config, self._agent)
             terms = Terms(agent=self._agent, start_ahead=False, worktree=self._worktree(options))
             await self._connect(terms)  # `session/new` starts the agent
             await self._begin()
         else:
-            await self._resume_session(options.session)
+            await self._resume_session(given)
         assert self._session is not None
+        await set_options(self._session, options.settings)
+        if options.name is not None:
+            await self._session.rename(options.name)
         before = await self._last_seq()
         result = dict((await self._prompt(self._session)).raw)
+        self._result = result
+        self._changes = await self._changed() if self._output.tells_changes else []
         if own_meta(result).get("unanswered") is not None and self._verdict is None:
             message = f"the agent {self._agent} has no language model that could answer"
             return self._outcome(FAILED, str(result.get("stopReason")), {"message": message})
         self._denied = await self._denied_since(before)
         return self._ended(str(result.get("stopReason")))
+
+    async def _last(self) -> str:
+        from dragoman.cli.exec.hand_over import last_in
+
+        store = self._running.store
+        if store is None:
+            raise ConfigError("no session can be continued: sessions.journal is false")
+        return await last_in(store, self._options.cwd, self._options.agent)
+
+    async def _changed(self) -> list[JsonObject]:
+        """The files that this turn changed; none where they are not recorded."""
+        try:
+            recorded = await self._running.checkpoints.checkpoints(str(self._session_id))
+            turn = max((checkpoint.turn for checkpoint in recorded), default=0)
+            files = (
+                (await self._running.checkpoints.changes(str(self._session_id), turn)).files if turn else []
+            )
+        except CheckpointError:
+            return []
+        return [
+            {"path": file.path, "status": file.status, "added": file.added, "removed": file.removed}
+            for file in files
+        ]
 
     async def _prompt(self, session: Session) -> TurnEnded:
         """Send the prompt and show what comes of it; what came before, only if it is a notice."""
@@ -316,7 +357,15 @@ class Execution:
         return self._outcome(FAILED, None, {"code": code, "message": message})
 
     def _outcome(self, code: int, reason: str | None, error: JsonObject | None) -> Outcome:
-        return Outcome(code, self._session_id, reason, error, kept=self._running.journaling)
+        return Outcome(
+            code,
+            self._session_id,
+            reason,
+            error,
+            kept=self._running.journaling,
+            usage=as_object(self._result.get("usage")),
+            changes=self._changes,
+        )
 
 
 async def _lost_notice(store: Store, session_id: str) -> str | None:

@@ -14,7 +14,7 @@ from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
-from dragoman.cli.steering.change import rename, set_options
+from dragoman.cli.steering.change import rename, set_
 from dragoman.config.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -378,4 +378,4 @@ def _has_any(paths: Paths) -> bool:
 
 
 sessions.add_command(rename)
-sessions.add_command(set_options)
+sessions.add_command(set_)

@@ -61,7 +61,7 @@ def rename(id: str, title: str) -> None:
 @click.command("set")
 @click.argument("id")
 @click.argument("settings", nargs=-1, required=True, metavar="NAME=VALUE...")
-def set_options(id: str, settings: tuple[str, ...]) -> None:
+def set_(id: str, settings: tuple[str, ...]) -> None:
     """Set options of a session, such as mode=plan or model=opus: whatever its agent offers."""
     pairs = [setting.partition("=") for setting in settings]
     for setting, (name, equals, _) in zip(settings, pairs, strict=True):
@@ -70,42 +70,12 @@ def set_options(id: str, settings: tuple[str, ...]) -> None:
     view = find_view(id)
 
     async def work(session: Session) -> None:
-        for name, _, value in pairs:
-            await session.set_option(name, _value(session, name, value))
+        from dragoman.cli.steering.options import set_options
+
+        await set_options(session, ((name, value) for name, _, value in pairs))
 
     change(view, work)
     click.echo(f"{view.record.id}: {', '.join(settings)}")
-
-
-def _value(session: Session, name: str, value: str) -> object:
-    """The option's value; raises `ConfigError` with what there is if it has no such option or value."""
-    from dragoman.config.schema import suggest
-
-    options = {str(option.get("id")): option for option in session.options}
-    if name not in options:
-        there = ", ".join(options) or "none"
-        raise ConfigError(f'the session has no option "{name}"{suggest(name, options)}; it has: {there}')
-    if options[name].get("type") == "boolean":
-        if value not in ("true", "false"):
-            raise ConfigError(f'the option "{name}" is true or false, not "{value}"')
-        return value == "true"
-    values = _values(options[name].get("options"))
-    if values and value not in values:
-        there = ", ".join(values)
-        raise ConfigError(
-            f'the option "{name}" has no value "{value}"{suggest(value, values)}; it has: {there}'
-        )
-    return value
-
-
-def _values(offered: object) -> list[str]:
-    """The values of an option, also those in groups."""
-    found: list[str] = []
-    for entry in offered if isinstance(offered, list) else []:
-        if isinstance(entry, dict):
-            inner = entry.get("options")
-            found += _values(inner) if isinstance(inner, list) else [str(entry.get("value"))]
-    return found
 
 
 def find_view(id: str) -> View:

@@ -1,0 +1,61 @@
+"""`dragoman exec --no-wait`: hands a prompt to the running `dragoman serve`, which goes on without this command."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from dragoman.agents.known import find_agent
+from dragoman.cli.exec.run import FAILED, ExecOptions
+from dragoman.cli.sessions.find import every, find, reading
+from dragoman.cli.steering.options import set_options
+from dragoman.client import CannotConnect, DragomanError, connect
+from dragoman.config.errors import ConfigError
+from dragoman.config.model import Config
+from dragoman.config.paths import Paths
+from dragoman.gateway.ports.store import Store
+
+
+def hand_over(options: ExecOptions, config: Config, paths: Paths) -> int:
+    """Print the session's id once `serve` has the prompt; returns the exit code."""
+    if options.agent is not None:
+        find_agent(config, options.agent)
+    try:
+        click.echo(asyncio.run(_hand_over(options, paths)))
+    except CannotConnect as error:
+        raise ConfigError(f"--no-wait needs a running `dragoman serve`: {error}") from error
+    except DragomanError as error:
+        click.echo(f"dragoman: {error}", err=True)
+        return FAILED
+    return 0
+
+
+async def _hand_over(options: ExecOptions, paths: Paths) -> str:
+    async with connect("serve") as gateway:
+        if options.session is None and not options.last:
+            session = await gateway.new(options.agent, options.cwd)
+        else:
+            async with reading(paths) as store:
+                record = await find(
+                    store, options.session or await last_in(store, options.cwd, options.agent)
+                )
+            session = await gateway.resume(record.id, options.cwd if options.cwd_given else record.cwd)
+        await set_options(session, options.settings)
+        if options.name is not None:
+            await session.rename(options.name)
+        ended = asyncio.ensure_future(session.send(options.prompt, wait=False).ended())
+        await session.queue()  # answered after the prompt was taken or refused
+        await asyncio.wait({ended}, timeout=0.01)
+        if ended.done():
+            await ended  # raises what it was refused for
+        ended.cancel()
+        return session.id
+
+
+async def last_in(store: Store, cwd: str, agent: str | None) -> str:
+    """The id of the session that was used last in a folder; raises `ConfigError` if there is none."""
+    async for record in every(store, cwd=cwd, agent=agent):
+        return record.id
+    whose = f" of the agent {agent}" if agent else ""
+    raise ConfigError(f"there is no session{whose} in {cwd} to continue: leave out --continue for a new one")
