@@ -46,6 +46,16 @@ def shared_paths(
     return found
 
 
+def own_paths(repository: Repository, chain: Sequence[Checkpoint], turn: int | None) -> set[bytes]:
+    """Paths that the session's turns, or one of them, changed; the last of `chain` may be the present of a turn."""
+    found: set[bytes] = set()
+    for earlier, later in pairwise(chain):
+        meant = turn is None or (earlier.turn == turn and earlier.kind == "begin")
+        if meant and (earlier.kind, later.kind) in _OWN:
+            found |= difference.paths(repository.git, earlier.tree, later.tree)
+    return found
+
+
 def _turns_of_others(
     repository: Repository, session_id: str, turns: list[tuple[str, str]]
 ) -> Iterator[tuple[Checkpoint, Checkpoint]]:

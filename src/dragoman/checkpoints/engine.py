@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from dragoman.checkpoints import difference
-from dragoman.checkpoints.attribution import shared_paths
+from dragoman.checkpoints.attribution import own_paths, shared_paths
 from dragoman.checkpoints.capture import Capture
 from dragoman.checkpoints.git import NO_GIT, find_git
 from dragoman.checkpoints.history import history
@@ -32,6 +32,7 @@ from dragoman.gateway.ports.checkpoints import (
     Restored,
     Restoring,
     SharedChanges,
+    Touched,
     Wish,
 )
 from dragoman.gateway.ports.worktrees import RecordedTree
@@ -196,6 +197,19 @@ class Engine:
         repository = self._find(session_id)
         with self._span(repository, session_id, turn) as span:
             return difference.patch(repository.git, span.since.tree, span.until.tree)
+
+    def touched(self, session_id: str, turn: int | None = None) -> Touched:
+        """The paths that turns of the session changed, and which of them others changed too, up to now."""
+        repository = self._find(session_id)
+        chain = history(repository, session_id)
+        span = span_of(chain, turn)
+        first = next(number for number, point in enumerate(chain) if point.id == span.since.id)
+        with self._looking(repository, session_id, span.since.turn) as present:
+            running = chain[-1].kind == "begin"
+            whole = [*chain[first:], present]
+            own = own_paths(repository, whole, turn)
+            shared = shared_paths(repository, session_id, whole, running)
+        return Touched(repository.root, own, own & shared)
 
     @contextmanager
     def _span(self, repository: Repository, session_id: str, turn: int | None) -> Iterator[Span]:

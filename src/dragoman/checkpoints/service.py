@@ -21,6 +21,7 @@ from dragoman.gateway.ports.checkpoints import (
     Mark,
     Restored,
     Restoring,
+    Touched,
     Wish,
 )
 from dragoman.gateway.ports.worktrees import RecordedTree
@@ -124,6 +125,9 @@ class CheckpointService:
 
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         return await self._in_order(session_id, lambda tell: tell(self._engine.patch(session_id, turn)))
+
+    async def touched(self, session_id: str, turn: int | None = None) -> Touched:
+        return await self._in_order(session_id, lambda tell: tell(self._engine.touched(session_id, turn)))
 
     def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
         if session_id in self._restoring:

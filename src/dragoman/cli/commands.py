@@ -37,6 +37,10 @@ COMMANDS = {
         "Begin a new session with the history of another, also with another agent.",
     ),
     "retry": ("dragoman.cli.changes.rewind:retry", "Send the last message of a session again."),
+    "commit": (
+        "dragoman.cli.changes.commit:commit",
+        "Commit what a session changed, push it, open a pull request.",
+    ),
     "usage": ("dragoman.cli.usage.command:usage", "Show the tokens and the cost of turns."),
     "worktrees": (
         "dragoman.cli.worktrees.command:worktrees",

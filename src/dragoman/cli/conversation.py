@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Self
 
 from dragoman.client.connection import CAPABILITIES, LEAVE_TIMEOUT
 from dragoman.gateway.access.client import Terms
@@ -18,7 +19,7 @@ class Conversation(GatewayClient):
     # -- connecting
 
     @classmethod
-    async def inside(cls, running: Gateway, terms: Terms) -> Conversation:
+    async def inside(cls, running: Gateway, terms: Terms) -> Self:
         """Connect to the gateway in this process."""
         conversation = cls()
         conversation.connect(running, terms)
@@ -26,7 +27,7 @@ class Conversation(GatewayClient):
         return conversation
 
     @classmethod
-    async def with_owner(cls, address: str, max_bytes: int) -> Conversation:
+    async def with_owner(cls, address: str, max_bytes: int) -> Self:
         """Connect to the owner of a session; raises `AgentUnavailable` if it cannot be reached."""
         conversation = cls()
         await UnixDialer(max_bytes).dial(address, conversation.peer)

@@ -24,6 +24,18 @@ EMPTY_TREE = {
 LARGEST_INDEX = 1 << 30
 
 
+class Refs(Project):
+    """A repository's refs, whose reflog names the user."""
+
+    def __init__(self, program: Program, directory: Path, author: tuple[str, str]) -> None:
+        super().__init__(program, directory)
+        self._author = author
+
+    def environment(self, index: Path | None = None, tree: str | None = None) -> dict[str, str]:
+        name, email = self._author
+        return super().environment(index, tree) | {"GIT_COMMITTER_NAME": name, "GIT_COMMITTER_EMAIL": email}
+
+
 class Checkout:
     def __init__(self, program: Program, root: str) -> None:
         """`root` is the folder with `.git`."""
@@ -77,6 +89,12 @@ class Checkout:
             objects = self.objects if keep else directory / "objects"
             more = () if keep else (self.objects,)
             yield Scratch(self.program, directory, self.root, objects, more, self.settings.author)
+
+    def move(self, new: str, old: str, subject: str) -> None:
+        """Move the branch from `old`, which is empty if it has no commit yet."""
+        kind = "commit" if old else "commit (initial)"
+        refs = Refs(self.program, self.own, self.settings.author)
+        refs.run("update-ref", "-m", f"{kind}: {subject}", "HEAD", new, old or "0" * len(new))
 
     def copy_index(self, git: Scratch, index: Path) -> None:
         """Copy the index of the work tree, or make one of the last commit where there is none that can be read."""

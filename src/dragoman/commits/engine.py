@@ -9,11 +9,26 @@ from pathlib import Path
 
 from dragoman.checkpoints.capture import own_pattern
 from dragoman.checkpoints.git import find_git
-from dragoman.commits import uncommitted
+from dragoman.commits import committing, hooked, uncommitted
 from dragoman.commits.checkout import Checkout
+from dragoman.commits.pull_requests import open_pull_request, plan_pull_request
+from dragoman.commits.pushing import push
+from dragoman.commits.remotes import plan_push
+from dragoman.commits.selection import make_plan
 from dragoman.commits.snapshot import Limits
 from dragoman.config.sections.checkpoints import CheckpointsConfig
-from dragoman.gateway.ports.commits import CommitError, Uncommitted
+from dragoman.gateway.ports.checkpoints import Touched
+from dragoman.gateway.ports.commits import (
+    CommitError,
+    CommitPlan,
+    Committed,
+    CommitWish,
+    PullRequestPlan,
+    Pushed,
+    PushPlan,
+    Uncommitted,
+)
+from dragoman.worktrees.records import Records
 
 NO_GIT = "There is no program `git` on the PATH: install git"
 
@@ -23,6 +38,7 @@ class Engine:
         """`state` is the state folder, which is never committed."""
         self._state = state
         self._limits = Limits(limits.max_files, limits.max_file_bytes, limits.max_bytes)
+        self._records = Records(state / "worktrees")
         self._program = find_git()
 
     def uncommitted(self, root: str) -> Uncommitted:
@@ -34,11 +50,51 @@ class Engine:
         with self._explained(root):
             return uncommitted.patch(self._checkout(root), self._limits, self._own(root))
 
+    # -- commits, pushes, pull requests
+
+    def plan(self, root: str, wish: CommitWish, touched: Touched | None) -> CommitPlan:
+        with self._explained(root):
+            return make_plan(self._checkout(root), wish, touched, self._limits, self._own(root))
+
+    def commit(self, plan: CommitPlan, message: str, *, hooks: bool) -> Committed:
+        with self._explained(plan.root):
+            checkout = self._checkout(plan.root)
+            if not plan.names:
+                raise committing.nothing_to_commit(checkout)
+            if hooks:
+                return hooked.commit(checkout, plan, message)
+            return committing.commit(checkout, plan, message, self._limits)
+
+    def plan_push(self, root: str) -> PushPlan:
+        with self._explained(root):
+            return plan_push(self._checkout(root))
+
+    def push(self, plan: PushPlan, *, hooks: bool) -> Pushed:
+        with self._explained(plan.root):
+            return push(self._checkout(plan.root), plan, hooks=hooks)
+
+    def plan_pull_request(self, plan: PushPlan, wish: CommitWish) -> PullRequestPlan:
+        with self._explained(plan.root):
+            return plan_pull_request(self._checkout(plan.root), plan, wish)
+
+    def open_pull_request(self, plan: PullRequestPlan) -> str:
+        with self._explained(plan.words[0]):
+            return open_pull_request(plan)
+
+    # -- the rest
+
     def _checkout(self, root: str) -> Checkout:
         if self._program is None:
             raise CommitError(NO_GIT, "no_git")
         if not os.path.isdir(root):  # noqa: PTH112 (Path.is_dir raises for a path that is too long)
             raise CommitError(f"The folder {root} does not exist any more", "folder_missing")
+        for record in self._records.all():
+            if record.form == "clone" and record.folder == root:
+                raise CommitError(
+                    f"{root} is the clone of a boxed session, which git reads in its sandbox alone: `dragoman worktrees "
+                    f"merge {record.name} -m TEXT` commits and merges it",
+                    "boxed",
+                )
         return Checkout(self._program, root)
 
     def _own(self, root: str) -> str | None:

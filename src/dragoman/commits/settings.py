@@ -17,17 +17,18 @@ USERS = frozenset({"system", "global"})
 
 @dataclass(frozen=True)
 class Settings:
-    """Values by their keys in lower case, the last one first."""
+    """Values by their keys, the last one first."""
 
     all: dict[str, list[str]] = field(default_factory=dict)
     users: dict[str, list[str]] = field(default_factory=dict)
     """Those that the repository does not set itself."""
 
     def get(self, key: str) -> str:
-        return next(iter(self.all.get(key.lower(), ())), "")
+        """The value of a key; the name of a subsection in it is compared as it is written."""
+        return next(iter(self.all.get(_folded(key), ())), "")
 
     def of_user(self, key: str) -> str:
-        return next(iter(self.users.get(key.lower(), ())), "")
+        return next(iter(self.users.get(_folded(key), ())), "")
 
     def true(self, key: str, default: bool = False) -> bool:
         value = self.get(key).lower()

@@ -29,7 +29,6 @@ ATTRIBUTES = ("filter", "text", "crlf", "eol", "ident", "working-tree-encoding")
 UNSET = (b"unspecified", b"unset")
 GITLINK = b"160000"
 LISTED_AS_LEFT_OUT = 200
-NO_OBJECT = b"0" * 40
 
 
 @dataclass
@@ -43,6 +42,8 @@ class Limits:
 class Stored:
     """What was put into the index, and what was not."""
 
+    zero: bytes
+    """The id that stands for no object."""
     written: list[tuple[bytes, bytes, bytes]] = field(default_factory=list)
     """Mode, object, path."""
     removed: list[bytes] = field(default_factory=list)
@@ -74,6 +75,16 @@ def changed_names(git: Scratch, index: Path, limit: int, own: str | None) -> lis
     return sorted(found)
 
 
+def put_entries(git: Scratch, index: Path, stored: Stored) -> None:
+    """Bring an index to what was stored; a path is removed before, which ends a conflict."""
+    rows = [b"0 %s\t%s\0" % (stored.zero, name) for name in stored.removed]
+    for mode, object_id, name in stored.written:
+        rows += [b"0 %s\t%s\0" % (stored.zero, name), b"%s %s\t%s\0" % (mode, object_id, name)]
+    if rows:
+        words = ("update-index", "-z", "--add", "--remove", "--replace", "--index-info")
+        git.run(*words, given=b"".join(rows), index=index)
+
+
 class Snapshot:
     """Stores files in the objects of a git of ours, and their entries in an index."""
 
@@ -86,7 +97,7 @@ class Snapshot:
 
     def store(self, names: Iterable[bytes]) -> Stored:
         """Store the present content of these paths; those that do not exist any more are removed from the index."""
-        stored = Stored()
+        stored = Stored(b"0" * (64 if self._checkout.sha256 else 40))
         modes = self._modes()
         plain: list[bytes] = []
         for name in names:
@@ -111,15 +122,7 @@ class Snapshot:
             except BrokenPipeError:
                 pass  # its exit code says why
         importing.check()
-        rows = [b"0 %s\t%s\0" % (NO_OBJECT, name) for name in stored.removed]
-        for mode, object_id, name in stored.written:
-            rows += [b"0 %s\t%s\0" % (NO_OBJECT, name), b"%s %s\t%s\0" % (mode, object_id, name)]
-        if rows:
-            self._git.run(
-                *("update-index", "-z", "--add", "--remove", "--replace", "--index-info"),
-                given=b"".join(rows),
-                index=self._index,
-            )
+        put_entries(self._git, self._index, stored)
         return stored
 
     def tree(self) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.config.paths import Paths
     from dragoman.gateway.json_types import JsonObject
     from dragoman.gateway.ports.store import SessionRecord
+    from dragoman.wire.errors import RpcError
 
 SHARED = click.option(
     "--shared",
@@ -78,10 +79,7 @@ def ask_about_shared(session: str, method: str, wish: dict[str, Any], shared: st
     try:
         return asyncio.run(_request(session, method, asked, loaded.config, paths))
     except RpcError as error:
-        paths_shared = error.data.get("paths") if isinstance(error.data, dict) else None
-        if not paths_shared or sys.stdin is None or not sys.stdin.isatty():
-            raise RpcError(error.code, error.message + _hint(paths_shared), error.data) from error
-        asked["shared"] = _ask(paths_shared)
+        asked["shared"] = ask_shared(error, "undo")
         return asyncio.run(_request(session, method, asked, loaded.config, paths))
 
 
@@ -100,19 +98,22 @@ def print_files(restored: JsonObject) -> None:
         click.echo("No file had to be changed.", err=True)
 
 
-def _hint(shared: object) -> str:
-    return ": --shared include undoes them too, --shared leave does not" if shared else ""
-
-
-def _ask(shared: list[str]) -> str:
+def ask_shared(error: RpcError, act: str) -> str:
+    """Ask a person what to do with changes that not only the session made; raises if it is another error."""
+    shared = error.data.get("paths") if isinstance(error.data, dict) else None
+    if not shared or error.data["reason"] != "shared_changes":
+        raise error
+    if sys.stdin is None or not sys.stdin.isatty():
+        hint = f": --shared include does {act} them too, --shared leave does not"
+        raise type(error)(error.code, error.message + hint, error.data) from error
     click.echo("Not only this session changed:", err=True)
     for path in shared[:20]:
         click.echo(f"  {escape(path)}", err=True)
     if len(shared) > 20:
         click.echo(f"  and {len(shared) - 20} more", err=True)
     choice = click.prompt(
-        "Undo these too (include), leave them (leave), or stop", type=click.Choice(["include", "leave", "stop"]),
-        default="stop", err=True,
+        f"{act.capitalize()} these too (include), leave them (leave), or stop",
+        type=click.Choice(["include", "leave", "stop"]), default="stop", err=True,
     )  # fmt: skip
     if choice == "stop":
         raise click.Abort

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.ports.acts import from_threads
-from dragoman.gateway.ports.checkpoints import CheckpointError, Restored, SharedChanges, Wish
+from dragoman.gateway.ports.checkpoints import CheckpointError, Restored, Wish
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Request
@@ -118,5 +118,6 @@ def _facts(wish: Wish, before: str, files: list[str], by: str) -> JsonObject:
 
 
 def as_rpc_error(error: CheckpointError) -> RpcError:
-    facts = {"paths": error.paths} if isinstance(error, SharedChanges) else {}
+    paths = getattr(error, "paths", None)
+    facts = {"paths": paths} if paths else {}
     return RpcError(INTERNAL_ERROR, str(error), {"reason": error.code, **facts})

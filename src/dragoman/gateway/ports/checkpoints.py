@@ -30,12 +30,12 @@ class CheckpointError(Exception):
 
 
 class SharedChanges(CheckpointError):
-    """A restore would undo changes that are not the session's alone."""
+    """A restore would undo, or a commit take, changes that are not the session's alone."""
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: list[str], act: str = "undo") -> None:
         shown = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
         super().__init__(
-            f"Not only this session changed {shown}: say whether to undo these changes too, or to leave them",
+            f"Not only this session changed {shown}: say whether to {act} these changes too, or to leave them",
             "shared_changes",
         )
         self.paths = paths
@@ -127,6 +127,16 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
     more_left_out: int = 0
 
 
+@dataclass(frozen=True)
+class Touched:
+    """Paths that turns of a session changed, below the folder of its project."""
+
+    folder: str
+    paths: set[bytes]
+    shared: set[bytes]
+    """Those that not only the session changed."""
+
+
 class Wish(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which files to restore: a hunk, a file, a turn, all of a session, to a message, or what was restored last."""
 
@@ -186,6 +196,9 @@ class Checkpoints(Protocol):
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         """The same as a patch that `git apply` takes."""
 
+    async def touched(self, session_id: str, turn: int | None = None) -> Touched:
+        """The paths that the session's turns, or one of them, changed; raises `CheckpointError`."""
+
     def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
         """Restore files under `act`; raises `CheckpointError` and changes nothing if it cannot restore all.
 
@@ -228,6 +241,9 @@ class NoCheckpoints:
         raise CheckpointError(self._reason, "checkpoints_off")
 
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
+        raise CheckpointError(self._reason, "checkpoints_off")
+
+    async def touched(self, session_id: str, turn: int | None = None) -> Touched:
         raise CheckpointError(self._reason, "checkpoints_off")
 
     def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:

@@ -42,6 +42,19 @@ def act_of_service(method: str, params: dict[str, Any], around: Surroundings) ->
     return act_of_request(tool, replace(around, to_host=None))
 
 
+def command_call_of(method: str, line: str) -> dict[str, Any]:
+    """A command that the gateway runs for a client, as a tool call without an id."""
+    return {"name": method, "kind": "execute", "title": line[:_MOST_TITLE], "rawInput": {"command": line}}
+
+
+def act_of_command_call(tool: dict[str, Any], host: str, around: Surroundings) -> Act:
+    """The act of such a command, which reaches `host`, if it reaches one."""
+    act = act_of_request(tool, around)
+    if not host:
+        return act
+    return replace(act, commands=tuple(replace(one, hosts=(*one.hosts, host)) for one in act.commands))
+
+
 def switch_call_of(mode: str) -> dict[str, Any]:
     """A switch of the mode, as a tool call without an id."""
     title = f"Switch to the mode {mode!r}"

@@ -42,6 +42,10 @@ BY_REASON = {
     **dict.fromkeys(
         ("busy", "moved", "boxed", "not_linear", "no_branch", "nested_repository", "ambiguous"), 409
     ),
+    **dict.fromkeys(("nothing_to_commit", "staged", "no_author", "no_remote", "bad_remote", "filter"), 409),
+    **dict.fromkeys(("no_message", "bad_message"), 400),
+    **dict.fromkeys(("push_failed", "pull_request_failed", "git_failed", "too_slow"), 502),
+    **dict.fromkeys(("no_program", "no_host"), 501),
     **dict.fromkeys(("too_many_files", "too_many_bytes", "bad_config"), 409),
     "no_space": 507,
     "store_unavailable": 503,

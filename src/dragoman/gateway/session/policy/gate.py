@@ -6,6 +6,7 @@ question, unless the same was allowed in this turn when the agent asked.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -16,7 +17,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, encode, read_obje
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.verdict import DEFAULT, Verdict
 from dragoman.gateway.session.stream import Stream
-from dragoman.rpc.request import Request
+from dragoman.rpc.request import Reply, Request
 from dragoman.wire.errors import FORBIDDEN, RpcError, internal
 
 ALLOW, REJECT = "allow", "reject"
@@ -49,10 +50,31 @@ class Recorder(Protocol):
     ) -> None: ...
 
 
+class Step(Request):
+    """One step of a client's request that rules decide by itself, also between two turns."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, cause: Request, done: asyncio.Future[None]) -> None:
+        """`done` gets the error if the step is refused."""
+        super().__init__(cause.peer, cause.id, cause.key, cause.method, cause.params, None)
+        self._done = done
+
+    def fail(self, error: RpcError | bytes) -> None:
+        self.answered = True
+        if not self._done.done():
+            self._done.set_exception(error if isinstance(error, RpcError) else Reply(error=error).as_error())
+
+    def cancel(self) -> None:
+        """The client waits no longer."""
+        if self.on_cancel is not None:
+            self.on_cancel()
+
+
 class OwnQuestion(Request):
     """A permission question that the gateway asks, about what was requested without asking."""
 
-    __slots__ = ("_done", "verdict")
+    __slots__ = ("_done", "of_client", "verdict")
 
     def __init__(
         self, cause: Request, params: JsonObject, verdict: Verdict, done: Callable[[JsonObject], None]
@@ -60,6 +82,7 @@ class OwnQuestion(Request):
         """`done` is called with the outcome; `verdict` is what the rules say, so that they are not asked again."""
         super().__init__(cause.peer, cause.id, cause.key, "session/request_permission", encode(params), None)
         self.verdict = verdict
+        self.of_client = isinstance(cause, Step)
         self._done = done
         cause.on_cancel = self._cancelled
 
@@ -82,9 +105,11 @@ class OwnQuestion(Request):
             self._done(outcome)
 
 
-def is_switch(request: Request) -> bool:
-    """Whether it is a question about a switch of the mode, which a client may want between two turns."""
-    return isinstance(request, OwnQuestion) and request.verdict.act.get("kind") == "switch_mode"
+def is_of_client(request: Request) -> bool:
+    """Whether it is a question about what a client may want between two turns: a switch of the mode, a commit."""
+    if not isinstance(request, OwnQuestion):
+        return False
+    return request.of_client or request.verdict.act.get("kind") == "switch_mode"
 
 
 class Gate:

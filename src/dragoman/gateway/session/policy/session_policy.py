@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.access.mediation import FULL, NONE, check_level, mediation_of
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.session import auditing
-from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate
+from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate, Step
 from dragoman.gateway.session.policy.hook_question import HookQuestion
 from dragoman.gateway.session.policy.remembering import Remembering, add_later
 from dragoman.gateway.session.policy.verdict import (
@@ -20,6 +20,7 @@ from dragoman.gateway.session.policy.verdict import (
     Verdict,
     choose_option,
     decide,
+    decide_command,
     decide_service,
     decide_switch,
     decide_unasked,
@@ -149,6 +150,27 @@ class SessionPolicy:
         else:
             self.check_level(mode)
             self._gate().check(request, switch_call_of(mode), self.switch_verdict(mode, by), go_on)
+
+    async def allow_command(self, request: Request, line: str, by: str, host: str = "") -> None:
+        """Return if a command that a client wants is allowed, by rules or a person; raises if it is not.
+
+        What no rule is about is allowed: the client asked for it.
+        """
+        from dragoman.policy.requests.service import command_call_of
+
+        tool = command_call_of(request.method, line)
+        around = replace(
+            self.surroundings({}), prompted_by=by, boxed=False, moved=False, to_host=None, line_to_host=None
+        )
+        verdict = decide_command(self.rules, tool, host, around, self.remembered)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        step = Step(request, done)
+        self._gate().check(step, tool, verdict, lambda: done.set_result(None))
+        try:
+            await done
+        except asyncio.CancelledError:
+            step.cancel()
+            raise
 
     def agent_switched(self, former: object) -> None:
         """Undo a switch of the mode that the agent made by itself and that the rules do not allow."""

@@ -135,6 +135,17 @@ def decide_unasked(
     return _with_facts(policy, found)
 
 
+def decide_command(
+    policy: Policy, tool: JsonObject, host: str, around: Surroundings, remembered: Remembered | None = None
+) -> Verdict:
+    """What the rules say about a command that the gateway runs for a client; what no rule is about is allowed."""
+    from dragoman.policy.requests.service import act_of_command_call
+
+    act = act_of_command_call(tool, host, around)
+    found = policy.decide_unasked(act, remembered.rules(act) if remembered is not None else ())
+    return _with_facts(policy, found)
+
+
 def line_to_host(paths: PathMap | None) -> Callable[[str], str] | None:
     """Translates the paths in a shell line of a sandbox; None if host paths might become several words in it."""
     if paths is None or not all(_PLAIN.fullmatch(root) for root in paths.to_host.targets):

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode
 from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.gateway.session import auditing
-from dragoman.gateway.session.policy.gate import OwnQuestion, is_switch
+from dragoman.gateway.session.policy.gate import OwnQuestion, is_of_client
 from dragoman.gateway.session.policy.remembering import memory_facts, question_facts
 from dragoman.gateway.session.policy.verdict import once_only
 from dragoman.gateway.session.questions import approving, deciding
@@ -78,7 +78,7 @@ class Questions:
         policy, session = self._session.policy, self._session
         if unasked and policy.passes(request, tool, params.get("options"), unasked):
             return
-        in_turn = self._session.turn is not None or self._asked_by_owner or is_switch(request)
+        in_turn = self._session.turn is not None or self._asked_by_owner or is_of_client(request)
         if self._session.cancelling or not in_turn:
             auditing.cancel(session, request, CANCEL_ANSWER[PERMISSION], "turn")
             return

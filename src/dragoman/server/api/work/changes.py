@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from dragoman.gateway.gateway import Gateway
+from dragoman.gateway.lifecycle.committing import COMMIT
 from dragoman.gateway.lifecycle.restoring import RESTORE, as_rpc_error
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.checkpoints import Changes, Checkpoint, CheckpointError, Restored, Wish
-from dragoman.gateway.ports.commits import Commits, Uncommitted
+from dragoman.gateway.ports.commits import CommitResult, Commits, CommitWish, Uncommitted
 from dragoman.server.api.operation import READING, Operation, Values
 from dragoman.server.api.reading import read
 from dragoman.server.api.work.stored import StoredSessions
@@ -64,6 +65,15 @@ class ChangesApi:
                     409: "A turn runs, other changes are in the way, or not only this session made them.",
                 },
             ),
+            Operation(
+                "POST", f"{one}/commit", "Commit what a session changed, push it, open a pull request", self.commit,
+                CommitResult, body=CommitWish, does=COMMIT,
+                refusals={
+                    **NO_REPOSITORY, 403: "A rule denies it, or a person did.",
+                    409: "A turn or a merge is under way, no branch is checked out, or there is nothing to commit.",
+                    502: "The remote refused, or the program for pull requests did.",
+                },
+            ),
         )
         # fmt: on
 
@@ -115,6 +125,12 @@ class ChangesApi:
         """Restore files through the session's owner; a stored session is opened for it without its agent."""
         wish = await read(request, Wish)
         reply = await self._sessions.ask(request, values["id"], RESTORE, msgspec.to_builtins(wish))
+        return Response(200, reply.result, "application/json")
+
+    async def commit(self, request: Request, values: Values) -> Response:
+        """Commit through the session's owner; a stored session is opened for it without its agent."""
+        wish = await read(request, CommitWish)
+        reply = await self._sessions.ask(request, values["id"], COMMIT, msgspec.to_builtins(wish))
         return Response(200, reply.result, "application/json")
 
 
