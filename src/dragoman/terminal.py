@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO, cast
+from typing import Any, Literal, TextIO, cast
 
 _UNSAFE = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and line feed, DEL, C1
@@ -50,9 +50,26 @@ def _escaped(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
 
 
+Colour = Literal["auto", "always", "never"]
+_chosen: Colour = "auto"
+
+
+def choose_colour(colour: Colour) -> None:
+    """Use colours as `--color` says; `auto` follows `NO_COLOR` and `TERM`."""
+    global _chosen
+    _chosen = colour
+
+
+def _is_plain() -> bool:
+    """Whether colours are off: https://no-color.org, a terminal that knows no sequences, or the user's choice."""
+    if _chosen == "auto":
+        return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return _chosen == "never"
+
+
 def style(text: str, **how: Any) -> str:
     """Style text like `click.style`; plain unless `guard` is active, which turns the mark into an escape character."""
-    if not _is_guarded():
+    if not _is_guarded() or _is_plain():
         return text
     import click
 
@@ -88,7 +105,8 @@ class Guarded:
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError(f"expected a string, got {type(text).__name__}")
-        shown = self._coloured(text) if self._terminal else _MARKED.sub("", text)
+        coloured = self._terminal or _chosen == "always"
+        shown = self._coloured(text) if coloured else _MARKED.sub("", text)
         try:
             self._stream.write(shown)
         except UnicodeEncodeError:

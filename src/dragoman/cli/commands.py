@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import dragoman
+from dragoman.terminal import Colour, choose_colour
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -140,8 +141,15 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings=SETTINGS)
 @click.version_option(dragoman.__version__, message="dragoman %(version)s")
-def root() -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Use colours.  [default: auto: on a terminal, unless NO_COLOR is set or TERM is dumb]",
+)
+def root(color: Colour) -> None:
     """One gateway between clients and coding agents."""
+    choose_colour(color)
 
 
 def dispatch(arguments: list[str]) -> NoReturn:

@@ -39,13 +39,15 @@ def _wrapped(
 ) -> Iterator[str]:
     """The lines of one row; the last column holds an explanation, which wraps to further lines."""
     indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
-    first, *rest = textwrap.wrap(row[-1], max(room - indent, 1)) or [""]
+    first, *rest = textwrap.wrap(row[-1], max(room - indent, 1), break_on_hyphens=False) or [""]
     if room - indent >= NARROWEST:
         yield _line([*row[:-1], first], widths, room, colours)
         yield from (" " * indent + line for line in rest)
         return
     yield _line([*row[:-1], ""], widths, room, colours)
-    yield from textwrap.wrap(row[-1], room, initial_indent=OWN_LINE, subsequent_indent=OWN_LINE)
+    yield from textwrap.wrap(
+        row[-1], room, initial_indent=OWN_LINE, subsequent_indent=OWN_LINE, break_on_hyphens=False
+    )
 
 
 def _line(row: Sequence[str], widths: Sequence[int], room: int, colours: Mapping[str, str]) -> str:
