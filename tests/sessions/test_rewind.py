@@ -193,6 +193,23 @@ async def test_of_two_rewinds_at_once_the_first_wins(
     assert len(prompts(loaded.replay)) == max(0, 2 - done)
 
 
+async def test_a_session_of_another_process_is_rewound_by_its_owner(
+    dragoman: Start, workspace: Path, heard: AgentLog
+) -> None:
+    owner, session = await begun(dragoman, workspace, heard, "fig", "plum")
+    second = await dragoman(agents={"scripted": resumable_agent(*heard.flags, caps=RESUME)})
+    await second.initialize()
+    await load(second, session, workspace)
+    listed = await second.request("_dragoman/messages", {"sessionId": session})
+    assert len(listed["messages"]) == 2
+    assert (await rewind(second, session, to=2))["undone"] == 1
+    assert "before message 2" in await notice(owner, session, "rewound")
+    assert "before message 2" in await notice(second, session, "rewound")
+    assert prompts((await load(second, session, workspace)).replay) == ["say fig"]
+    assert (await second.prompt(session, "say quince")).texts[-1] == "quince"
+    assert "plum" not in told(heard)
+
+
 async def test_a_stored_session_is_rewound_by_its_command(home: Path, workspace: Path) -> None:
     shell = CommandLine(home, workspace)
     shell.configure(checkpoints={"patience": PATIENCE})

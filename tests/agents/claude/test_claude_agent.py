@@ -347,6 +347,32 @@ async def test_a_fork_has_an_id_of_its_own(client: GatewayProcess, workspace: Pa
     assert "".join((await client.prompt(forked["sessionId"], "branch")).texts) == "branch"
 
 
+async def test_a_rewound_conversation_goes_on_in_a_fork_at_the_message(
+    client: GatewayProcess, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    for word in ("fig", "plum", "pear"):
+        await client.prompt(session, word)
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "to": 2})
+    assert (result["undone"], result["agent"]) == (2, "rewind")
+    assert recalled(await client.prompt(session, "recall")) == ["fig", "recall"]
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "undo": True})
+    assert (result["undone"], result["agent"]) == (2, "resume")
+    assert recalled(await client.prompt(session, "recall")) == ["fig", "plum", "pear", "recall"]
+    own = {"dragoman": {"at": 3}}
+    made = await client.request("session/fork", {"sessionId": session, "cwd": str(workspace), "_meta": own})
+    assert recalled(await client.prompt(made["sessionId"], "recall")) == ["fig", "plum", "recall"]
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "to": 1})
+    assert result["agent"] == "seed", "nothing is left to fork"
+    assert recalled(await client.prompt(session, "recall")) == ["recall"]
+
+
+def recalled(turn: Turn) -> list[str]:
+    """What the agent's own session has of the user."""
+    found = json.loads("".join(turn.texts).removeprefix("recall "))
+    return [said if isinstance(said, str) else said[0]["text"] for said in found]
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [

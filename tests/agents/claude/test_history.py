@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from dragoman.agents.claude.history import History
+from dragoman.agents.native.earlier import Earlier
+from dragoman.wire.errors import RpcError
 
 ONE = "11111111-1111-4111-8111-111111111111"
 TWO = "22222222-2222-4222-8222-222222222222"
@@ -72,3 +74,33 @@ def test_what_was_not_said_between_people_and_agent_is_not_replayed(history: His
 def test_an_unknown_id_is_nothing_and_never_a_path(history: History, tmp_path: Path, id: str) -> None:
     keep(tmp_path, ONE, user("Hello"))
     assert history.updates(id) is None
+
+
+def said(id: str, before: str | None, kind: str, content: Any, **members: Any) -> dict[str, Any]:
+    message = {"role": kind, "content": content}
+    return {"type": kind, "uuid": id, "parentUuid": before, "message": message, **members}
+
+
+def test_the_message_before_a_prompt_is_in_the_branch_that_goes_on(history: History, tmp_path: Path) -> None:
+    keep(
+        tmp_path,
+        ONE,
+        said("u1", None, "user", "one"),
+        said("a1", "u1", "assistant", [{"type": "text", "text": "1"}]),
+        said("x2", "a1", "user", "two"),
+        said("y2", "x2", "assistant", [{"type": "text", "text": "left behind"}]),
+        said("u2", "a1", "user", [{"type": "text", "text": "two"}]),
+        said("m2", "u2", "user", "a note", isMeta=True),
+        said("a2", "m2", "assistant", [{"type": "tool_use", "id": "t"}]),
+        said("r2", "a2", "user", [{"type": "tool_result", "tool_use_id": "t"}]),
+        said("s2", "r2", "assistant", [{"type": "text", "text": "aside"}], isSidechain=True),
+        said("i2", "r2", "user", "[Request interrupted by user]"),
+        said("u3", "i2", "user", "three"),
+    )
+    assert history.message_before(ONE, Earlier(1, "three")) == "a2"
+    assert history.message_before(ONE, Earlier(2, "two")) == "a1"
+    for wrong in (Earlier(3, "one"), Earlier(1, "left behind")):
+        with pytest.raises(RpcError):
+            history.message_before(ONE, wrong)
+    with pytest.raises(RpcError):
+        history.message_before(TWO, Earlier(1, "one"))

@@ -292,6 +292,33 @@ async def test_a_fork_has_an_id_of_its_own(client: GatewayProcess, workspace: Pa
     assert "".join((await client.prompt(forked["sessionId"], "branch")).texts) == "branch"
 
 
+async def test_a_rewound_conversation_goes_on_in_a_fork_at_the_message(
+    client: GatewayProcess, workspace: Path
+) -> None:
+    session = await client.new_session(workspace)
+    for word in ("fig", "plum", "pear"):
+        await client.prompt(session, word)
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "to": 2})
+    assert (result["undone"], result["agent"]) == (2, "rewind")
+    assert recalled(await client.prompt(session, "recall")) == ["fig"]
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "undo": True})
+    assert (result["undone"], result["agent"]) == (2, "resume")
+    assert recalled(await client.prompt(session, "recall")) == ["fig", "plum", "pear"]
+    own = {"dragoman": {"at": 3}}
+    made = await client.request("session/fork", {"sessionId": session, "cwd": str(workspace), "_meta": own})
+    assert recalled(await client.prompt(made["sessionId"], "recall")) == ["fig", "plum"]
+    result = await client.request("_dragoman/rewind", {"sessionId": session, "to": 1})
+    assert result["agent"] == "seed", "nothing is left to fork"
+    await client.prompt(session, "quince")
+    assert recalled(await client.prompt(session, "recall")) == ["quince"]
+
+
+def recalled(turn: Turn) -> list[str]:
+    """What the agent's own session has of the user."""
+    found: list[str] = json.loads("".join(turn.texts).removeprefix("recall "))
+    return found
+
+
 async def test_a_configuration_that_it_refuses_is_told(dragoman: Start, tmp_path: Path) -> None:
     gateway = await dragoman("acp", "codex", agents={"codex": codex(tmp_path, "--x-bad-config")})
     with pytest.raises(RpcFailure) as failure:

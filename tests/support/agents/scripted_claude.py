@@ -44,7 +44,7 @@ def parse() -> argparse.Namespace:
     for name in ("verbose", "include-partial-messages", "fork-session", *permissions):
         flags.add_argument(f"--{name}", action="store_true")
     words = ("input-format", "output-format", "permission-prompt-tool", "session-id", "resume")
-    for name in (*words, "permission-mode"):
+    for name in (*words, "permission-mode", "resume-session-at"):
         flags.add_argument(f"--{name}")
     flags.add_argument("--add-dir", action="append", default=[])
     flags.add_argument("--version", action="store_true")
@@ -70,6 +70,7 @@ class Claude:
         self.lock = threading.Lock()
         self.cost = 0.0
         self.ended = False
+        self.last: str | None = None
 
     # -- lines
 
@@ -87,7 +88,9 @@ class Claude:
         file = Path(os.environ["CLAUDE_CONFIG_DIR"], "projects", folder, f"{self.session}.jsonl")
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a") as out:
-            kept = {**line, "isSidechain": False, "cwd": str(Path.cwd()), "sessionId": self.session}
+            own = {"uuid": str(uuid.uuid4()), "parentUuid": self.last, **line}
+            self.last = own["uuid"]
+            kept = {**own, "isSidechain": False, "cwd": str(Path.cwd()), "sessionId": self.session}
             out.write(json.dumps(kept) + "\n")
 
     # -- input
@@ -175,6 +178,10 @@ class Claude:
         if self.flags.fork_session:
             for kept in self.transcript(self.flags.resume):
                 self.record(kept)
+                if kept["uuid"] == self.flags.resume_session_at:
+                    break
+        elif self.flags.resume:
+            self.last = self.transcript(self.flags.resume)[-1].get("uuid")
         threading.Thread(target=self.read, daemon=True).start()
         while (line := self.turns.get()) is not None:
             self.interrupted.clear()

@@ -115,6 +115,9 @@ class Codex:
 
     def fork(self, params: Line) -> Line:
         turns = self.stored(params["threadId"])["turns"]
+        ids = [turn["id"] for turn in turns]
+        if params.get("lastTurnId"):
+            turns = turns[: ids.index(params["lastTurnId"]) + 1]
         id = f"thr_{os.getpid()}_{next(self.count)}"
         self.keep(id, {"id": id, "cwd": params["cwd"], "turns": turns})
         return self.opened(id, params, turns)
@@ -126,6 +129,9 @@ class Codex:
         reviewer = "user"
         return {"thread": thread, "model": "gpt-5.5", "reasoningEffort": "low", "sandbox": sandbox,
                 "approvalsReviewer": reviewer, "serviceTier": None}  # fmt: skip
+
+    def read_thread(self, params: Line) -> Line:
+        return {"thread": self.stored(params["threadId"])}
 
     def listed(self, params: Line) -> Line:
         threads = [json.loads(file.read_text()) for file in sorted(self.store.glob("thr_*.json"))]
@@ -392,6 +398,7 @@ METHODS: dict[str, Callable[[Codex, Line], Line]] = {
     "thread/start": Codex.start,
     "thread/resume": Codex.resume,
     "thread/fork": Codex.fork,
+    "thread/read": Codex.read_thread,
     "thread/list": Codex.listed,
     "turn/start": Codex.start_turn,
     "turn/interrupt": Codex.interrupt,

@@ -16,6 +16,7 @@ from dragoman.agents.claude.options import DEFAULT, MODES, NEEDS_FLAG
 from dragoman.agents.claude.result import LOGIN
 from dragoman.agents.claude.session import SETTINGS, Session
 from dragoman.agents.native.agent import NativeAgent
+from dragoman.agents.native.earlier import Earlier
 from dragoman.agents.native.json_file import JsonFile
 from dragoman.agents.native.registry import Native
 from dragoman.agents.process import AgentProcess
@@ -67,7 +68,7 @@ class ClaudeAgent(NativeAgent[Session]):
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": True},
                 "sessionCapabilities": sessions,
-                "_meta": {"dragoman": {"steer": True}},
+                "_meta": {"dragoman": {"steer": True, "forkAt": not boxed}},
             },
             "authMethods": [LOGIN],
         }
@@ -89,7 +90,12 @@ class ClaudeAgent(NativeAgent[Session]):
 
     async def branch(self, params: JsonObject, session_id: str) -> Session:
         new = str(uuid.uuid4())
-        return await self._start(new, params, "--resume", session_id, "--fork-session", "--session-id", new)
+        words = ["--resume", session_id, "--fork-session", "--session-id", new]
+        earlier = Earlier.read(params)
+        if earlier is not None:
+            last = await asyncio.to_thread(self._history.message_before, session_id, earlier)
+            words += ["--resume-session-at", last]
+        return await self._start(new, params, *words)
 
     async def list_sessions(self, params: JsonObject) -> JsonObject:
         cwd = params.get("cwd")

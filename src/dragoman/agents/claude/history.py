@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 
 from dragoman.agents.claude.stream import INJECTED, Stream
-from dragoman.wire.json_types import JsonObject
+from dragoman.agents.native.earlier import Earlier
+from dragoman.wire.json_types import JsonObject, objects
 
 LISTED = 200
 """Most sessions in a list, newest first: years of transcripts must not keep an editor waiting."""
@@ -63,6 +64,15 @@ class History:
                     yield stamp, update
         for update in stream.end_turn():
             yield stamp, update
+
+    def message_before(self, session_id: str, earlier: Earlier) -> str:
+        """The id of the last message before a prompt of the user; raises `RpcError` if there is none."""
+        file = self._file(session_id)
+        told = [(record, _prompt(record)) for record in _chain(file)] if file is not None else []
+        prompts = [(place, text) for place, (_, text) in enumerate(told) if text is not None]
+        begin = prompts[earlier.find([text for _, text in prompts])][0]
+        said = [record for record, _ in told[:begin] if record.get("type") == "assistant"]
+        return str(said[-1]["uuid"] if said else told[begin - 1][0].get("uuid"))
 
     def transcripts(self) -> Iterator[Path]:
         """The files of all sessions."""
@@ -115,6 +125,32 @@ def _record(line: bytes) -> JsonObject | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _chain(file: Path) -> list[JsonObject]:
+    """The records of the conversation that goes on at the end of a transcript, which is a tree."""
+    records = [record for record in _records(file) if record.get("uuid") and not record.get("isSidechain")]
+    known = {record["uuid"]: record for record in records}
+    chain: list[JsonObject] = []
+    record = next((one for one in reversed(records) if one.get("type") in ("user", "assistant")), None)
+    while record is not None:
+        chain.append(record)
+        record = known.pop(record.get("parentUuid"), None)
+    return chain[::-1]
+
+
+def _prompt(record: JsonObject) -> str | None:
+    """The text of a prompt of the user; None for any other record, such as a tool's result."""
+    message = record.get("message")
+    told = record.get("isMeta") or record.get("isCompactSummary")
+    if record.get("type") != "user" or told or not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+    if any(block.get("type") == "tool_result" for block in blocks):
+        return None
+    text = "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+    return None if text.lstrip().startswith(INJECTED) else text
 
 
 def _info(file: Path) -> JsonObject | None:

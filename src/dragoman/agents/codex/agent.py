@@ -12,12 +12,13 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.agents.adapter import Upstream, text_of
-from dragoman.agents.codex import approval, prompt, user_input
+from dragoman.agents.codex import approval, items, prompt, user_input
 from dragoman.agents.codex.errors import LOGIN
 from dragoman.agents.codex.options import CodexOptions
 from dragoman.agents.codex.server import UPDATE, Server
 from dragoman.agents.codex.thread import Thread
 from dragoman.agents.native.agent import NativeAgent
+from dragoman.agents.native.earlier import Earlier
 from dragoman.agents.native.registry import Native
 from dragoman.agents.process import AgentProcess
 from dragoman.rpc.request import Request
@@ -69,7 +70,7 @@ class CodexAgent(NativeAgent[Thread]):
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": False},
                 "sessionCapabilities": SESSIONS,
-                "_meta": {"dragoman": {"steer": True}},
+                "_meta": {"dragoman": {"steer": True, "forkAt": True}},
             },
             "authMethods": [LOGIN],
         }
@@ -88,7 +89,19 @@ class CodexAgent(NativeAgent[Thread]):
         return thread
 
     async def branch(self, params: JsonObject, session_id: str) -> Thread:
-        return (await self._open("thread/fork", params, threadId=session_id, excludeTurns=True))[0]
+        earlier = Earlier.read(params)
+        members = {} if earlier is None else {"lastTurnId": await self._turn_before(session_id, earlier)}
+        return (await self._open("thread/fork", params, threadId=session_id, excludeTurns=True, **members))[0]
+
+    async def _turn_before(self, session_id: str, earlier: Earlier) -> str:
+        """The id of the last turn before a message; raises `RpcError` if there is none."""
+        read = await self._server.ask("thread/read", {"threadId": session_id, "includeTurns": True})
+        turns = [
+            (str(turn.get("id")), text)
+            for turn in objects(as_object(read.get("thread")).get("turns"))
+            if (text := items.prompt_of(turn)) is not None
+        ]
+        return turns[earlier.find([text for _, text in turns]) - 1][0]
 
     async def list_sessions(self, params: JsonObject) -> JsonObject:
         asked: JsonObject = {"limit": PAGE}

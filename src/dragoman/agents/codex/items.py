@@ -306,3 +306,12 @@ def _named(params: JsonObject) -> list[JsonObject]:
 
 def _chunk(kind: str, text: str) -> JsonObject:
     return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
+
+
+def prompt_of(turn: JsonObject) -> str | None:
+    """The text that began a stored turn; None for a turn that no message began, such as a compaction."""
+    for item in objects(turn.get("items")):
+        if item.get("type") == "userMessage":
+            parts = objects(item.get("content"))
+            return "\n".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+    return None
