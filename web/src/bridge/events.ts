@@ -284,6 +284,7 @@ export interface SessionSummary {
   questions: number;
   sandbox?: string | null;
   mediation?: Mediation; // of a live one, in its present mode
+  elsewhere?: boolean; // another process has it: its state may be a second old
 }
 
 export interface AgentSummary {

@@ -6,7 +6,7 @@ import type { BridgeEvent, ContentBlock, JsonObject, SessionSnapshot, SessionSum
 import type { Conversation, ElicitationItem, PermissionItem } from "./conversation";
 import { perFrame } from "./frame";
 import { withOlder } from "./history";
-import { applyEvents, emptyConversation, isConversation, withSnapshot } from "./reducer";
+import { applyEvents, emptyConversation, isConversation, withSnapshot, withSummary } from "./reducer";
 import type { PageState, PageStore, Toast } from "./store";
 import { titleOf } from "./sessions";
 
@@ -85,6 +85,7 @@ export class Chat {
         break;
       case "session_changed":
         this.summaries([event.session]);
+        this.change(event.session.sessionId, (conversation) => withSummary(conversation, event.session));
         break;
       case "session_deleted":
         this.deleted(event.sessionId);

@@ -6,7 +6,14 @@
  */
 
 import type { Incoming } from "../bridge/connection";
-import type { JournalEvent, SessionSnapshot, TerminalOutput, ToolCallFields, ToolContent } from "../bridge/events";
+import type {
+  JournalEvent,
+  SessionSnapshot,
+  SessionSummary,
+  TerminalOutput,
+  ToolCallFields,
+  ToolContent,
+} from "../bridge/events";
 import type { Conversation, Item, NoticeItem, PermissionItem, ToolItem, Usage } from "./conversation";
 import { Draft } from "./draft";
 import { afterTold, repeats, withoutStop } from "./repetition";
@@ -68,6 +75,14 @@ export function withSnapshot(conversation: Conversation, session: SessionSnapsho
     working: !NO_TURN.has(session.state),
     capabilities: session.promptCapabilities,
   };
+}
+
+/** A turn that has no event yet, because its prompt waits for a checkpoint or for the agent's start, runs already. */
+export function withSummary(conversation: Conversation, summary: SessionSummary): Conversation {
+  const working = !NO_TURN.has(summary.state);
+  const { caughtUp, turnStartedAt } = conversation;
+  if (summary.elsewhere || !caughtUp || turnStartedAt !== 0 || conversation.working === working) return conversation;
+  return { ...conversation, state: summary.state, working };
 }
 
 /** Applies events in order; several at once cost one copy of what they change. */

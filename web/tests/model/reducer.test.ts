@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { JournalEvent } from "../../src/bridge/events";
 import { type Conversation, type PermissionItem, shownItems, type ToolItem } from "../../src/model/conversation";
 import { withOlder } from "../../src/model/history";
-import { applyEvents, emptyConversation, withSnapshot } from "../../src/model/reducer";
+import { applyEvents, emptyConversation, withSnapshot, withSummary } from "../../src/model/reducer";
 import { snapshot } from "../bridge/gateway";
 
 type Loose = { type: string; [field: string]: unknown };
@@ -26,6 +26,26 @@ const ask = (text: string, clientMessageId?: string): Loose => ({
 const empty = emptyConversation("s");
 const live: Conversation = withSnapshot(empty, snapshot("s"), 0);
 const kinds = (conversation: Conversation) => conversation.items.map((item) => item.kind);
+
+describe("a turn whose prompt waits for its checkpoint", () => {
+  const working = snapshot("s", { state: "working" });
+
+  test("runs already, and ends if it is cancelled then", () => {
+    const waiting = withSummary(live, working);
+    expect([waiting.state, waiting.working]).toEqual(["working", true]);
+    expect(withSummary(waiting, snapshot("s")).working).toBe(false);
+  });
+
+  test("is told by its events from the first one on", () => {
+    const begun = applyEvents(live, journal(ask("hello")));
+    expect(withSummary(begun, snapshot("s")).working).toBe(true);
+  });
+
+  test("is not believed where its state may be an old one", () => {
+    expect(withSummary(live, { ...working, elsewhere: true }).working).toBe(false);
+    expect(withSummary(empty, working).working).toBe(false);
+  });
+});
 
 describe("a conversation", () => {
   test("tells what a person said from what the agent says that was said", () => {

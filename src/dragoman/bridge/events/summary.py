@@ -36,7 +36,7 @@ def summary(session: Session | None, kept: SessionEntry) -> JsonObject:
 def _live(session: Session) -> JsonObject:
     shown: JsonObject = {
         "title": session.entry.title,
-        **({} if session.owned_elsewhere else {"state": session.state}),
+        **({"elsewhere": True} if session.owned_elsewhere else {"state": session.state}),
         "live": True,
         "clients": len(session.attachments),
         "questions": len(session.questions),
