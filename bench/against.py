@@ -44,9 +44,6 @@ class Side:
     @contextmanager
     def start(self, arena: Arena, *, journal: bool) -> Iterator[Conversation]:
         home = arena.home(journal, f"{self.name}-{'journal' if journal else 'plain'}")
-        if not (self.source / "dragoman" / "checkpoints").exists():  # it does not know that table
-            config = home / "config.toml"
-            config.write_text(config.read_text().partition("[checkpoints]")[0])
         env = {**arena.environment(home), "PYTHONPATH": str(self.source), "PYTHONSAFEPATH": "1"}
         command = [sys.executable, "-m", "dragoman", "acp", "bench"]
         with Conversation(command, env, arena.workspace) as talk:

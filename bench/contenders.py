@@ -43,9 +43,6 @@ share = "all"
 
 [sessions]
 journal = {journal}
-
-[checkpoints]
-enabled = false  # no contender records files, and a prompt waits for its checkpoint: bench.checkpoints measures that
 """
 
 

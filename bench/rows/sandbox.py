@@ -68,8 +68,6 @@ workspace = {inside}
 read_only = {shown}
 [sessions]
 journal = {journal}
-[checkpoints]
-enabled = false
 """
 
 

@@ -238,6 +238,18 @@ def test_two_sessions_notice_each_others_changes(watched: Project) -> None:
     assert watched.record("begin").tree == compared(watched)
 
 
+def test_a_new_session_begins_with_what_another_knows(watched: Project) -> None:
+    assert watched.engine._program is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watched.engine._program, "path", "/nonexistent/git")
+        points = [watched.record("begin", OTHER), watched.record("end", OTHER)]
+    assert [(point.turn, point.tree) for point in points] == [(1, compared(watched))] * 2
+    watched.engine.delete(SESSION)
+    assert [point.kind for point in watched.engine.checkpoints(OTHER)] == ["begin", "end"]
+    watched.write("a", "later")
+    assert watched.record("begin", OTHER).tree == compared(watched)
+
+
 def test_the_end_of_a_turn_compares_files_now_and_then(
     watched: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

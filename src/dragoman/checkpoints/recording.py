@@ -57,6 +57,10 @@ class Recorder:
         if known is not None:
             yield self.append(repository, session_id, known, [(mark, time.time())])
             return
+        made = self._first(repository, session_id, root, mark)
+        if made is not None:
+            yield made
+            return
         if mark.kind == "end":  # nothing waits for it
             self._watch(capture, session_id, root)
         before = self.knowledge.last(session_id, root)
@@ -78,8 +82,19 @@ class Recorder:
 
     def append(self, repository: Repository, session_id: str, known: Known, marks: Marks) -> Checkpoint:
         """Record beginnings and ends of turns between which nothing changed; returns the last."""
-        with self._writing(repository, session_id):
+        with self._writing(repository, known):
             return self._commit(repository, session_id, known.checkpoint, known.checkpoint.tree, marks)
+
+    def _first(self, repository: Repository, session_id: str, root: str, mark: Mark) -> Checkpoint | None:
+        """Record the beginning of a session's first turn, if another session knows the project; else None."""
+        if mark.kind != "begin" or repository.tip(session_id) is not None:
+            return None
+        known = self.knowledge.of_others(root)
+        if known is None or repository.tip(known.session_id) is None:
+            return None
+        made = self.append(repository, session_id, known, [(mark, time.time())])
+        self.knowledge.learn(session_id, root, made, (known.watch, known.generation), known.compared)
+        return made
 
     # -- a few files
 
@@ -96,7 +111,7 @@ class Recorder:
         last = before.checkpoint
         if last.more_left_out or {shown(name) for name in names} & {left.path for left in last.left_out}:
             return None
-        with self._writing(repository, session_id), trees.reading(repository.git) as recorded:
+        with self._writing(repository, before), trees.reading(repository.git) as recorded:
             changes = _changes(repository, recorded, last.tree, names, largest)
             if changes is None:
                 return None
@@ -108,10 +123,11 @@ class Recorder:
     # -- commits
 
     @contextmanager
-    def _writing(self, repository: Repository, session_id: str) -> Iterator[None]:
+    def _writing(self, repository: Repository, known: Known) -> Iterator[None]:
+        """While objects are written beside a tree that is known; raises if it may be deleted already."""
         with repository.writing(repository.root):
-            if repository.tip(session_id) is None:  # and its tree perhaps with it
-                self.forget(session_id)
+            if repository.tip(known.session_id) is None:
+                self.forget(known.session_id)
                 raise CheckpointError("The checkpoints of this session were deleted while it works.")
             yield
 

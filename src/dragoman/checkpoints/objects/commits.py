@@ -30,12 +30,12 @@ def store(directory: Path, kind: bytes, body: bytes) -> str:
     """Store an object in a git directory, as git does: a file under the hash of what it holds."""
     data = b"%s %d\0%s" % (kind, len(body), body)
     object_id = hashlib.sha1(data, usedforsecurity=False).hexdigest()
-    path = directory / "objects" / object_id[:2] / object_id[2:]
+    folder = directory / "objects" / object_id[:2]
+    path = folder / object_id[2:]
     if not path.exists():
-        path.parent.mkdir(0o700, exist_ok=True)
-        draft = path.with_name(f"tmp_obj_{os.urandom(6).hex()}")
+        draft = folder / f"tmp_obj_{os.urandom(6).hex()}"
         try:
-            with os.fdopen(os.open(draft, _NEW, 0o444), "wb") as file:
+            with os.fdopen(_new(draft), "wb") as file:
                 file.write(zlib.compress(data, 1))
             draft.replace(path)
         except BaseException:
@@ -43,6 +43,14 @@ def store(directory: Path, kind: bytes, body: bytes) -> str:
                 draft.unlink()
             raise
     return object_id
+
+
+def _new(draft: Path) -> int:
+    try:
+        return os.open(draft, _NEW, 0o444)
+    except FileNotFoundError:
+        draft.parent.mkdir(0o700, exist_ok=True)
+        return os.open(draft, _NEW, 0o444)
 
 
 @contextmanager

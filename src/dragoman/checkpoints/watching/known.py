@@ -26,6 +26,8 @@ RETRY_AFTER = 600.0
 class Known:
     """The project as a session recorded it, and how to find whether it is still the same."""
 
+    session_id: str
+    """Whose checkpoints hold the tree."""
     checkpoint: Checkpoint
     watch: ProjectWatch
     generation: int
@@ -56,6 +58,12 @@ class Knowledge:
         found = self._known.get(session_id)
         return found[1] if found is not None and found[0] == root else None
 
+    def of_others(self, root: str) -> Known | None:
+        """What any session recorded of a project, if that is certainly the same still."""
+        with self._lock:
+            found = [known for at, known in self._known.values() if at == root]
+        return next((known for known in reversed(found) if known.holds()), None)
+
     def begin(self, root: str) -> tuple[ProjectWatch, int] | None:
         """Call it before files are compared; returns what `learn` takes, or None if the project is not watched."""
         with self._lock:
@@ -78,10 +86,8 @@ class Knowledge:
             if begun is None:
                 self._known.pop(session_id, None)
                 return
-            self._known[session_id] = (
-                root,
-                Known(checkpoint, *begun, time.monotonic() if compared is None else compared),
-            )
+            moment = time.monotonic() if compared is None else compared
+            self._known[session_id] = root, Known(session_id, checkpoint, *begun, moment)
             self._known.move_to_end(session_id)
             if len(self._known) > SESSIONS:
                 self._known.popitem(last=False)
