@@ -53,7 +53,7 @@ def print_agents(rows: Sequence[dict[str, Any]]) -> None:
         for row in sorted(rows, key=lambda row: not row["installed"])
     ]
     print_table(
-        ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "COMMAND, OR HOW TO INSTALL"],
+        ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "COMMAND"],
         cells,
         {"yes": "green", "no": "bright_black"},
     )

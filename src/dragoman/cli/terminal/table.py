@@ -39,8 +39,10 @@ def _wrapped(
 ) -> Iterator[str]:
     """The lines of one row; the last column holds an explanation, which wraps to further lines."""
     indent = sum(widths[:-1]) + 2 * (len(widths) - 1)
-    first, *rest = textwrap.wrap(row[-1], max(room - indent, 1), break_on_hyphens=False) or [""]
-    if room - indent >= NARROWEST:
+    beside = room - indent
+    longest = max(map(len, row[-1].split()), default=0)
+    if beside >= NARROWEST and beside >= longest:
+        first, *rest = textwrap.wrap(row[-1], beside, break_on_hyphens=False) or [""]
         yield _line([*row[:-1], first], widths, room, colours)
         yield from (" " * indent + line for line in rest)
         return
