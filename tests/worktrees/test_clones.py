@@ -173,6 +173,16 @@ def test_a_boxed_session_works_in_a_clone_and_is_merged_or_discarded(
     assert repository.git("branch", "--list", "dragoman/two") == ""
 
 
+def test_setup_runs_in_the_box(engine: Engine, repository: Checkout) -> None:
+    root, box = str(repository.folder), BoxChoice("scripted", "box")
+    settings = WorktreesConfig(setup=[f"test ! -e {repository.folder}", "pwd > place"])
+    wish = WorktreeWish(name="one", setup=True)
+    made = engine.create("s", root, root, wish, settings, box=box)
+    assert Path(made.folder, "place").read_text() == f"{sandbox_kinds.INSIDE}\n"
+    with pytest.raises(WorktreeError, match="failed with exit code 3: no"):
+        engine.set_up("s", ["echo no; exit 3"], "me")
+
+
 def test_a_fork_of_a_boxed_session_has_a_clone_of_its_own(engine: Engine, clone: Checkout) -> None:
     head = clone.commit("Add c", c="new\n")
     (clone.folder / "d").write_text("more\n")

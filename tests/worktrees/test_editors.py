@@ -71,6 +71,85 @@ async def test_another_process_loads_the_session_into_the_same_worktree(
     assert [each["sessionId"] for each in listed["sessions"]] == [session]
 
 
+def answers(gateway: GatewayProcess, option: str) -> list[dict[str, Any]]:
+    """Answer permission questions with an option; what was asked comes into the list."""
+    asked: list[dict[str, Any]] = []
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        asked.append(params)
+        return {"outcome": {"outcome": "selected", "optionId": option}}
+
+    gateway.on("session/request_permission", answer)
+    return asked
+
+
+async def test_setup_is_asked_about_in_the_first_turn_and_remembered_for_the_project(
+    dragoman: Start, repository: Checkout, workspace: Path
+) -> None:
+    repository.commit("make", Makefile="prepared more:\n\ttouch $@\n")
+    settings = {"setup": ["make prepared", "make more"]}
+    gateway = await editor(dragoman, "--worktree", worktrees=settings, policy={"remember": "gateway"})
+    asked = answers(gateway, "dragoman:project")
+    session, folder = await opened(gateway, workspace)
+    assert not (folder / "prepared").exists()
+    turn = await gateway.prompt(session, "say x")
+    assert turn.texts == ["x"]
+    (question,) = asked
+    assert question["toolCall"]["content"][0]["content"]["text"] == "make prepared\nmake more"
+    assert question["toolCall"]["kind"] == "execute"
+    assert (folder / "prepared").exists() and (folder / "more").exists()
+    await gateway.prompt(session, "say y")
+    other, folder = await opened(gateway, workspace)
+    await gateway.prompt(other, "say z")
+    assert len(asked) == 1, "the answer holds in the repository, whatever the worktree"
+    assert (folder / "more").exists()
+
+
+async def test_a_refused_setup_is_not_run_and_the_turn_goes_on(
+    dragoman: Start, repository: Checkout, workspace: Path
+) -> None:
+    gateway = await editor(dragoman, "--worktree", worktrees={"setup": ["touch prepared"]})
+    asked = answers(gateway, "reject")
+    session, folder = await opened(gateway, workspace)
+    assert (await gateway.prompt(session, "say x")).texts[-1] == "x"
+    await gateway.prompt(session, "say y")
+    assert (len(asked), (folder / "prepared").exists()) == (1, False)
+
+
+async def test_a_rule_decides_about_setup_and_settings_without_trust_name_none(
+    dragoman: Start, repository: Checkout, workspace: Path
+) -> None:
+    rules = [{"decision": "deny", "command": [["make"]]}]
+    settings = {"setup": ["make prepared"]}
+    gateway = await editor(dragoman, "--worktree", worktrees=settings, policy={"rules": rules})
+    asked = answers(gateway, "allow")
+    session, _ = await opened(gateway, workspace)
+    assert (await gateway.prompt(session, "say x")).stop_reason == "end_turn"
+    assert "is denied by the rule" in json.dumps(gateway.of(session))
+    assert asked == []
+    repository.commit("settings", **{".gitignore": ".dragoman\n"})
+    (workspace / ".dragoman").mkdir()
+    (workspace / ".dragoman" / "config.toml").write_text('[worktrees]\nsetup = ["false"]\n')
+    session, _ = await opened(gateway, workspace)
+    await gateway.prompt(session, "say x")
+    assert asked == [], "settings that are not trusted name no commands"
+
+
+async def test_a_cancelled_question_about_setup_ends_the_turn_and_comes_again(
+    dragoman: Start, repository: Checkout, workspace: Path
+) -> None:
+    gateway = await editor(dragoman, "--worktree", worktrees={"setup": ["touch prepared"]})
+    session, folder = await opened(gateway, workspace)
+    turn = gateway.start_prompt(session, "say x")
+    question = await gateway.next_message("session/request_permission")
+    gateway.cancel(session)
+    gateway.reply(question, {"outcome": {"outcome": "cancelled"}})
+    assert (await turn).stop_reason == "cancelled"
+    asked = answers(gateway, "allow")
+    assert (await gateway.prompt(session, "say y")).texts == ["y"]
+    assert (len(asked), (folder / "prepared").exists()) == (1, True)
+
+
 @pytest.mark.parametrize("able", [True, False])
 async def test_a_fork_gets_a_worktree_of_its_own(
     dragoman: Start, repository: Checkout, workspace: Path, able: bool

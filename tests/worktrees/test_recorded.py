@@ -131,7 +131,7 @@ def test_removing_one(way: str, engine: Engine, recorder: Recorder, repository: 
     if way == "discarded":
         engine.discard("one", None, "kim", force=True)
     elif way == "clean":
-        engine.clean([], "kim")
+        engine.clean([], "kim", stored=["dgm_s"])
     else:
         engine.session_deleted("dgm_s", "kim")
     ((kind, facts, before),) = recorder.take()

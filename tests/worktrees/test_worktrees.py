@@ -223,7 +223,10 @@ def test_files_are_copied_and_setup_waits_for_approval(
     (tmp_path / "secret").write_text("secret\n")
     (workspace / "out").symlink_to(tmp_path / "secret")
     shell.configure(worktrees={"copy": [".env", "out", "../secret"], "setup": ["echo done > ready"]})
-    _, tree = worked(shell, "one", "say x")
+    done = shell.run("exec", "--worktree", "--name", "one", "--approve", "all", "say x")
+    assert done.returncode == 0, done.stderr
+    assert "worktrees.setup are not run; --setup approves them" in done.stderr
+    tree = Checkout(Path(listed(shell)[0]["folder"]))
     assert (tree.folder / ".env").read_text() == "A=1\n"
     assert not (tree.folder / "out").exists()
     assert not (tree.folder / "ready").exists()

@@ -13,7 +13,9 @@ from dragoman.gateway.ownership import takeover
 from dragoman.gateway.registry import Registry
 from dragoman.gateway.requests import REQUESTS
 from dragoman.gateway.runtime import Outside
+from dragoman.gateway.session.policy import setup_question
 from dragoman.gateway.session.session import Session
+from dragoman.rpc.request import Request
 
 
 class Gateway(Registry):
@@ -32,6 +34,9 @@ class Gateway(Registry):
 
     async def ready(self, session: Session, client: Client) -> None:
         await restart_agent.ready(self, session, client)
+
+    async def prepare(self, session: Session, request: Request, by: str) -> None:
+        await setup_question.prepare(session, request, by)
 
     async def take_over(self, session: Session, client: Client) -> None:
         await takeover.take_over(self, session, client)

@@ -50,7 +50,8 @@ class Engine(Ends):
             record = self._new_record(repository, name, session_id, base, box=box, into=repository.branch)
             with self._making(repository, record, by):
                 notices = self._fill(repository, record, wish, settings, by)
-        return _made(record, Path(cwd).relative_to(root), notices)
+        made = _made(record, Path(cwd).relative_to(root), notices)
+        return msgspec.structs.replace(made, waits=bool(settings.setup) and not wish.setup)
 
     def fork(
         self,
@@ -64,10 +65,10 @@ class Engine(Ends):
         by: str = LOCAL,
     ) -> Made | None:
         """A worktree with the files of the one that another session has; None if that has none."""
-        found = [record for record in self._records.all() if record.session == original]
-        if not found:
+        source = self._of_session(original)
+        if source is None:
             return None
-        source = self._present(found[0])
+        self._present(source)
         with self._git(), self._records.lock(source.repository):
             repository = self._repository(source.repository)
             base = forking.starting_commit(repository, source, recorded)
@@ -81,7 +82,7 @@ class Engine(Ends):
         self, session_id: str, folder: str, settings_for: Callable[[Path], WorktreesConfig]
     ) -> list[str]:
         """Make the worktree of a session again if it was removed; returns what there is to tell."""
-        record = next((one for one in self._records.all() if one.session == session_id), None)
+        record = self._of_session(session_id)
         if record is None:
             raise WorktreeError(
                 f"The worktree {folder} of this session was removed, and its name may be in use again: begin a "
@@ -169,23 +170,31 @@ class Engine(Ends):
         making.make(self._require_git(), repository, record)
         copied, notices = making.copy_files(record.repository, record.folder, settings.copy)
         self._records.write(msgspec.structs.replace(record, copied=copied, stage="ready"))
-        if settings.setup and record.form == "clone":
-            notices.append(
-                "The commands of worktrees.setup were not run: they do not run outside of a sandbox."
-            )
-        elif settings.setup and not wish.setup:
-            notices.append(
-                "The commands of worktrees.setup were not run, since they were not approved: "
-                + "; ".join(settings.setup)
-            )
-        elif settings.setup:
-            masked = [mask_assigned(line) for line in settings.setup]
-            secrets = [value for _, values in masked for value in values]
-            with self._act(
-                "worktree_setup", record, by, secrets=secrets, commands=[line for line, _ in masked]
-            ):
-                making.run_setup(settings.setup, record.folder)
+        if settings.setup and wish.setup:
+            self._set_up(record, settings.setup, by)
         return notices
+
+    def setup_lines(self, session_id: str, settings_for: Callable[[Path], WorktreesConfig]) -> list[str]:
+        record = self._of_session(session_id)
+        return settings_for(Path(record.repository)).setup if record is not None else []
+
+    def set_up(self, session_id: str, lines: list[str], by: str) -> None:
+        """Run commands that were approved, in the worktree of a session."""
+        record = self._of_session(session_id)
+        if record is None:
+            raise WorktreeError("The session has no worktree any more", "worktree_gone")
+        with self._git():
+            self._set_up(self._present(record), lines, by)
+
+    def _set_up(self, record: Record, lines: list[str], by: str) -> None:
+        masked = [mask_assigned(line) for line in lines]
+        secrets = [value for _, values in masked for value in values]
+        commands = [line for line, _ in masked]
+        with self._act("worktree_setup", record, by, secrets=secrets, commands=commands):
+            making.run_setup(lines, record, self._enter)
+
+    def _of_session(self, session_id: str) -> Record | None:
+        return next((record for record in self._records.all() if record.session == session_id), None)
 
     def _free_name(self, repository: Repository, wish: WorktreeWish, base: str) -> str:
         taken = {record.name: record for record in self._records.all(repository.root)}

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from dragoman.checkpoints.git import Program
 from dragoman.gateway.ports.worktrees import WorktreeError
+from dragoman.worktrees.boxed import Enter
 from dragoman.worktrees.git import Project, View
 from dragoman.worktrees.records import Record
 from dragoman.worktrees.repository import Repository
@@ -173,29 +176,45 @@ def _write(folder: str, parts: list[str], content: bytes, mode: int) -> bool:
         os.close(place)
 
 
-def run_setup(lines: list[str], folder: str) -> None:
+def run_setup(lines: list[str], record: Record, enter: Enter | None) -> None:
     """Run the commands that prepare a worktree, one after the other; raises with what the failed one printed."""
     for line in lines:
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", line],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(timeout=SETUP_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            raise WorktreeError(
-                f"{line!r} (worktrees.setup) did not end within {SETUP_SECONDS:g} s and was stopped",
-                "setup_failed",
-            ) from None
-        if process.returncode:
-            tail = printed[-TOLD:].decode(errors="replace").strip()
-            raise WorktreeError(
-                f"{line!r} (worktrees.setup) failed with exit code {process.returncode}: {tail}",
-                "setup_failed",
-            )
+        with tempfile.TemporaryFile() as printed:
+            if record.form == "clone":
+                code = _in_box(line, record, enter, printed.fileno())
+            else:
+                code = _run(line, record.folder, printed.fileno())
+            if code:
+                printed.seek(max(0, printed.seek(0, os.SEEK_END) - TOLD))
+                tail = printed.read(TOLD).decode(errors="replace").strip()
+                raise WorktreeError(
+                    f"{line!r} (worktrees.setup) failed with exit code {code}: {tail}", "setup_failed"
+                )
+
+
+def _in_box(line: str, record: Record, enter: Enter | None, output: int) -> int:
+    if enter is None:
+        raise WorktreeError(f"{line!r} (worktrees.setup) runs in the session's sandbox, which is not here")
+    return enter(record, ["sh", "-c", line], {}, output)
+
+
+def _run(line: str, folder: str, output: int) -> int:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DRAGOMAN_")}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout=SETUP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise WorktreeError(
+            f"{line!r} (worktrees.setup) did not end within {SETUP_SECONDS:g} s and was stopped",
+            "setup_failed",
+        ) from None

@@ -65,6 +65,12 @@ class WorktreeService:
             self._engine.fork, session_id, original, cwd, wish, recorded, box=box, by=by
         )
 
+    async def setup_lines(self, session_id: str) -> list[str]:
+        return await asyncio.to_thread(self._engine.setup_lines, session_id, self._settings_for)
+
+    async def set_up(self, session_id: str, lines: list[str], by: str) -> None:
+        await asyncio.to_thread(self._engine.set_up, session_id, lines, by)
+
     async def all(self, repository: str | None = None) -> list[Worktree]:
         return await asyncio.to_thread(self._engine.all, repository)
 

@@ -37,6 +37,8 @@ from dragoman.gateway.ports.store import Store, StoreError
 from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.open_tools import OpenTools
+from dragoman.gateway.session.policy.setup_question import NAME as SETUP
+from dragoman.gateway.session.policy.verdict import choose_option
 from dragoman.wire.errors import INTERNAL_ERROR
 
 DONE, FAILED, USAGE, REFUSED, TIME_LIMIT, CANCELLED = 0, 1, 2, 3, 124, 130
@@ -275,9 +277,14 @@ class Execution:
 
     def _question(self, question: Question) -> None:
         """Answer by the rule, or ask the user, one at a time."""
-        self._questions.append(question)
         approve = self._options.approve
-        if approve is None and self._keyboard.terminal and self._output.narrator.screen.terminal:
+        asks = approve is None and self._keyboard.terminal and self._output.narrator.screen.terminal
+        if not asks and question.tool.get("name") == SETUP:
+            question.choose(choose_option("deny", question.raw.get("options")), rule="--setup")
+            self._output.note("the commands of worktrees.setup are not run; --setup approves them")
+            return
+        self._questions.append(question)
+        if asks:
             self._waiting.append(question)
             if len(self._waiting) == 1:
                 self._ask_next()

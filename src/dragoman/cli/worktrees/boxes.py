@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dragoman.worktrees.boxed import Enter
     from dragoman.worktrees.records import Record
 
-PATIENCE = 120.0
-"""Seconds for one command; a container may have to start first."""
+PATIENCE = 600.0
+"""Seconds for one command: one of `worktrees.setup` may install a lot."""
 
 
 class BoxRunner:

@@ -15,6 +15,7 @@ from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.lifecycle.workspace import workspace_root
 from dragoman.gateway.ports.sandbox import Box
 from dragoman.gateway.ports.worktrees import BoxChoice, Made, RecordedTree, WorktreeError, WorktreeWish
+from dragoman.gateway.session.entry import SETUP_WAITING
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, invalid_params
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ async def _held(
         "branch": made.branch,
         "folder": made.folder,
         "repository": made.repository,
+        **({"setup": SETUP_WAITING} if made.waits else {}),
     }
     try:
         yield Place(made.cwd, sandbox, made.repository, facts, tuple(made.notices))

@@ -109,6 +109,8 @@ class Made(Struct, frozen=True):
     branch: str
     cwd: str
     notices: list[str] = []
+    waits: bool = False
+    """The commands of `worktrees.setup` wait for approval."""
 
 
 class Worktrees(Protocol):
@@ -137,6 +139,12 @@ class Worktrees(Protocol):
 
         `cwd` is the original's. None if the original has no worktree; raises `WorktreeError`.
         """
+
+    async def setup_lines(self, session_id: str) -> list[str]:
+        """The commands that prepare the worktree of a session, as far as its repository's settings are trusted."""
+
+    async def set_up(self, session_id: str, lines: list[str], by: str) -> None:
+        """Run approved commands in the worktree of a session, in its box if it has one; raises `WorktreeError`."""
 
     async def all(self, repository: str | None = None) -> list[Worktree]: ...
 

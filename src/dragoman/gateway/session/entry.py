@@ -15,6 +15,9 @@ from dragoman.wire import timestamps
 
 log = logging.getLogger(__name__)
 
+SETUP_WAITING = "waiting"
+"""`setup` in what is stored about a session's worktree, until its commands ran or were refused."""
+
 
 class Entry:
     def __init__(self, stream: Stream) -> None:
@@ -41,6 +44,11 @@ class Entry:
     def repository(self) -> str | None:
         """The repository, if the session works in a worktree of it: its rules and remembered answers hold."""
         return repository_in(self.extra)
+
+    @property
+    def setup_waits(self) -> bool:
+        """The commands that prepare the session's worktree wait to be approved in its first turn."""
+        return as_object(self.extra.get("worktree")).get("setup") == SETUP_WAITING
 
     @property
     def named(self) -> bool:

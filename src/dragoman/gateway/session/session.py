@@ -81,6 +81,9 @@ class SessionHost(Runtime):
     async def ready(self, session: Session, client: Client) -> None:
         """Wait until the session has an agent that takes requests."""
 
+    async def prepare(self, session: Session, request: Request, by: str) -> None:
+        """Ask about and run what prepares a new worktree, before the first prompt reaches the agent."""
+
     async def take_over(self, session: Session, client: Client) -> None:
         """Take the session over, or follow its new owner, if the connection to its owner is lost."""
 

@@ -114,6 +114,7 @@ class Turn:
         LOG_CONTEXT.set(self._log_facts)
         try:
             await self.session.gateway.ready(self.session, self.client)
+            await self.session.gateway.prepare(self.session, self.request, self.prompter)
             if not self.settled:
                 self.check()
                 await self.session.services.checkpoints.begin(self.title)

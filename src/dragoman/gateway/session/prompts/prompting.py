@@ -51,7 +51,7 @@ def _in_flight() -> RpcError:
 
 
 def _begin(session: Session, turn: Turn) -> None:
-    at_once = session.agent is not None and not session.recovery.pending
+    at_once = session.agent is not None and not session.recovery.pending and not session.entry.setup_waits
     if at_once:
         turn.check()
         at_once = session.services.checkpoints.begin_at_once(turn.title)
