@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 import dragoman
+from dragoman.cli import man
+from dragoman.cli.commands import COMMANDS
 
+REQUESTS = frozenset({"TH", "SH", "SS", "TP", "PP", "B ", "nf", "fi"})
+"""Of roff, in the manual page."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -177,3 +181,14 @@ def test_a_person_in_a_terminal_is_told_what_it_is_for(home: Path) -> None:
 
 def test_an_editor_is_told_nothing(home: Path) -> None:
     assert "editor" not in start(home, "acp", "gemini").stderr.split("modules")[0]
+
+
+def test_the_manual_page_has_every_command_and_option() -> None:
+    text = "\n".join(man.page())
+    for name in COMMANDS:
+        assert f".SS dragoman {name}" in text
+    assert "\\-\\-no\\-wait" in text
+    unknown = [
+        line for line in text.splitlines() if line.startswith(("'", ".")) and line[1:3] not in REQUESTS
+    ]
+    assert unknown == []

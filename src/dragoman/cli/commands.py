@@ -60,6 +60,7 @@ COMMANDS = {
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
     "completion": ("dragoman.cli.completion:completion", "Print the completion script for a shell."),
+    "man": ("dragoman.cli.man:man", "Print the manual page."),
     "config": ("dragoman.cli.config:config", "Show, change, find, create and trust configuration."),
     "doctor": (
         "dragoman.cli.doctor:doctor",
