@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from dragoman.audit.read import Query, query
 from support.command_line import CommandLine
 from support.commits.repository import Repository
+from support.gateway_process import Start, agent
 from support.rpc_peer import PATIENCE
+from support.session_client import notice
 from support.store.journal_reader import records
 
 
@@ -220,3 +224,41 @@ def test_bad_usage_of_commit_is_named(shell: CommandLine) -> None:
     ):
         done = shell.run("commit", *words)
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_a_session_in_a_worktree_is_committed_to_its_branch(
+    shell: CommandLine, repository: Repository
+) -> None:
+    before = repository.commit(a="1\n")
+    done = shell.run("exec", "--worktree", "--name", "one", "sh echo 2 > a")
+    assert done.returncode == 0, done.stderr
+    session = done.stderr.split()[-1]
+    done = shell.run("commit", session, "-m", "Change a", "--json")
+    assert json.loads(done.stdout)["committed"]["branch"] == "dragoman/one", done.stderr
+    assert (repository.git("rev-parse", "main"), repository.git("show", "dragoman/one:a")) == (before, "2")
+
+
+async def test_the_owner_of_a_session_commits(
+    dragoman: Start, shell: CommandLine, repository: Repository, home: Path
+) -> None:
+    repository.commit(a="1\n")
+    rules = [{"name": "ask", "decision": "ask", "command": [["git", "commit"]], "approvers": ["ann"]}]
+    gateway = await dragoman(
+        agents={"scripted": agent()},
+        checkpoints={"patience": PATIENCE},
+        policy={"rules": rules},
+        env={"HOME": str(repository.home)},
+    )
+    await gateway.initialize()
+    session = await gateway.new_session(repository.folder)
+    await gateway.prompt(session, f"sh echo 2 > {repository.folder}/a")
+    with shell.start("commit", session, "-m", "Change a") as process:
+        assert "waits for 1 approval of ann" in await notice(gateway, session, "waits")
+        process.send_signal(signal.SIGINT)  # it is withdrawn, and nothing is committed
+        await asyncio.to_thread(process.wait)
+    ended = await gateway.next_message(
+        lambda message: message.get("params", {}).get("update", {}).get("status") == "failed"
+    )
+    assert ended["params"]["update"]["sessionUpdate"] == "tool_call_update"
+    assert repository.git("log", "-1", "--format=%s") == "first"
+    assert (await gateway.prompt(session, "say on")).texts == ["on"]

@@ -6,6 +6,7 @@ Its calls block; `service.py` runs them in threads.
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -116,6 +117,7 @@ class Engine:
                 f"{root} is no project, so it is not recorded: begin the session in a project's folder.",
                 "no_project",
             )
+        _check_place(root)
         tried, error = self._too_large.get(root, (0.0, None))
         if error is not None and time.monotonic() - tried < RETRY_AFTER:
             raise error
@@ -126,6 +128,7 @@ class Engine:
         return repository
 
     def _capture(self, repository: Repository, root: str) -> Capture:
+        _check_place(root)
         return Capture(repository, root, self._limits, self._folder.parent)
 
     @contextmanager
@@ -301,6 +304,29 @@ class Engine:
             with self._explained():
                 repository.forget(session_id)
                 repository.collect()
+
+
+def _check_place(root: str) -> None:
+    """Raise for a folder that leads elsewhere by now, and for a bare repository."""
+    if os.path.realpath(root) != root:
+        raise CheckpointError(
+            f"{root} is a symlink now, or below one, so nothing there is recorded or restored: put the folder back.",
+            "other_folder",
+        )
+    if _stat_mode(f"{root}/HEAD", stat.S_ISREG) and all(
+        _stat_mode(f"{root}/{name}", stat.S_ISDIR) for name in ("objects", "refs")
+    ):
+        raise CheckpointError(
+            f"{root} is a bare repository, without files to work on, so it is not recorded: clone it first.",
+            "bare_repository",
+        )
+
+
+def _stat_mode(path: str, is_kind: Callable[[int], bool]) -> bool:
+    try:
+        return is_kind(os.lstat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _check_wish(wish: Wish) -> None:

@@ -39,7 +39,7 @@ class Tree:
     """A project's root, opened; close it with `with`."""
 
     def __init__(self, root: str) -> None:
-        self._root = os.open(root, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._root = os.open(root, _FOLDER)
         self._folders: dict[bytes, int] = {b"": self._root}
 
     def __enter__(self) -> Tree:

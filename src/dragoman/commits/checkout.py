@@ -85,7 +85,7 @@ class Checkout:
         with tempfile.TemporaryDirectory(prefix="dragoman-") as place:
             directory = Path(place, "git")
             directory.mkdir(mode=0o700)
-            make_scratch(directory, self.settings, self.common)
+            make_scratch(directory, self.settings, self.common, keep=keep)
             objects = self.objects if keep else directory / "objects"
             more = () if keep else (self.objects,)
             yield Scratch(self.program, directory, self.root, objects, more, self.settings.author)

@@ -88,6 +88,8 @@ class Engine:
             raise CommitError(NO_GIT, "no_git")
         if not os.path.isdir(root):  # noqa: PTH112 (Path.is_dir raises for a path that is too long)
             raise CommitError(f"The folder {root} does not exist any more", "folder_missing")
+        if os.path.realpath(root) != root:
+            raise CommitError(f"{root} is a symlink now, or below one: put the folder back", "other_folder")
         for record in self._records.all():
             if record.form == "clone" and record.folder == root:
                 raise CommitError(

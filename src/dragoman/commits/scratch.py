@@ -36,6 +36,7 @@ CONFIG = """[core]
 [fastimport]
 \tunpacklimit = 100
 """
+FLEETING = "[core]\n\tfsync = none\n\tcompression = 1\n"
 COPIED = ("core.filemode", "core.ignorecase", "core.autocrlf", "core.eol", "core.sharedrepository")
 """Settings of the repository that change what git stores, and run nothing."""
 FILES = {"core.excludesfile": "ignore", "core.attributesfile": "attributes"}
@@ -72,12 +73,13 @@ class Scratch(View):
             yield running
 
 
-def make_scratch(directory: Path, settings: Settings, common: Path) -> None:
-    """Write the git directory; `common` is that of the repository."""
+def make_scratch(directory: Path, settings: Settings, common: Path, *, keep: bool) -> None:
+    """Write the git directory; `common` is that of the repository. Objects that are not kept need not be durable."""
     for name in ("refs", "objects", "info"):
         (directory / name).mkdir(mode=0o700)
     (directory / "HEAD").write_bytes(b"ref: refs/heads/none\n")
-    (directory / "config").write_text(CONFIG + "".join(_lines(settings)), errors="surrogateescape")
+    config = CONFIG + "".join(_lines(settings)) + ("" if keep else FLEETING)
+    (directory / "config").write_text(config, errors="surrogateescape")
     for name in ("info/exclude", "info/attributes", "shallow"):
         content = read_small(common / name)
         if content is not None:

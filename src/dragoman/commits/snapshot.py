@@ -60,19 +60,20 @@ class Stored:
 def changed_names(git: Scratch, index: Path, limit: int, own: str | None) -> list[bytes]:
     """Paths that differ from the index or are not in it; one that ends with `/` is a repository of its own."""
     exclude = [f"--exclude={own}"] if own is not None else []
-    found: dict[bytes, None] = {}
-    for words in (["-m", "-d"], ["-o", "--exclude-standard", *exclude]):
-        with git.started("ls-files", "-z", *words, index=index) as running:
-            names = running.names(limit)
-        if len(names) > limit:
-            raise CommitError(
-                f"More than {limit} files of {git.tree} differ from its last commit (checkpoints.max_files): let "
-                ".gitignore name what is made by programs, or raise the limit",
-                "too_many_files",
-            )
-        running.check()
-        found |= dict.fromkeys(names)
-    return sorted(found)
+    with (
+        git.started("ls-files", "-z", "-o", "--exclude-standard", *exclude, index=index) as finding,
+        git.started("ls-files", "-z", "-m", "-d", index=index) as comparing,
+    ):
+        others, changed = finding.names(limit), comparing.names(limit)
+    if max(len(others), len(changed)) > limit:
+        raise CommitError(
+            f"More than {limit} files of {git.tree} differ from its last commit (checkpoints.max_files): let "
+            ".gitignore name what is made by programs, or raise the limit",
+            "too_many_files",
+        )
+    finding.check()
+    comparing.check()
+    return sorted({*others, *changed})
 
 
 def put_entries(git: Scratch, index: Path, stored: Stored) -> None:

@@ -30,6 +30,8 @@ Say what changed and why, from what you know of this session. The first line is 
 the imperative, then an empty line and a short text if it needs one. Answer with the message alone, without quotation \
 marks or a fence. Change no files and run no commands."""
 LISTED = 200
+WAITS = ("This waits for", "Approved by")
+"""Beginnings of notices about approvals; what was done is printed at the end."""
 
 
 @click.command(cls=Checked, context_settings=SETTINGS)
@@ -184,8 +186,10 @@ class Request:
             self._said.append(chunk_text(update))
         elif kind == "tool_call" and self._proposing:
             self._said.clear()  # what came before it is no message
-        elif kind == "notice" and update.get("severity") != "info":
-            click.echo(escape(str(update.get("title"))), err=True)
+        elif kind == "notice":
+            title = str(update.get("title"))
+            if update.get("severity") != "info" or title.startswith(WAITS):
+                click.echo(escape(title), err=True)
 
     # -- questions of rules
 
