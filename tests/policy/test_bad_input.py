@@ -91,3 +91,19 @@ def test_an_allow_that_ended_stays_ended_when_the_clock_goes_backwards(tmp_path:
     assert made.decide(act).decision == "ask"
     removing = act_of_command("rm a", cwd=str(tmp_path), workspace=str(tmp_path))
     assert made.decide(removing).decision == "deny"  # what restricts goes by the clock as it is
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls " + " ".join(f"/usr/*/*{number}" for number in range(500)),
+        "cat " + " ".join(f"/usr/lib/**/*{number}" for number in range(200)),
+        "find " + " ".join(["/usr", "/usr/lib", "/usr/share", "/var", "/etc"] * 50) + " -exec cat {} +",
+    ],
+    ids=["patterns", "deep patterns", "roots"],
+)
+def test_a_line_with_very_many_patterns_is_read_within_a_second(line: str, tmp_path: Path) -> None:
+    started = time.thread_time()
+    act = act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path))
+    assert time.thread_time() - started < 1
+    assert all(path.outside for path in act.all_paths)

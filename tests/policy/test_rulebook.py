@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -219,3 +220,29 @@ def test_a_change_that_does_not_widen_is_not_announced(book: Book, before: str, 
     book.write(after)
     book.decision("ls")
     assert not book.changes
+
+
+def test_costly_examples_of_a_repository_do_not_hold_up_other_sessions(
+    book: Book, caplog: pytest.LogCaptureFixture
+) -> None:
+    book.write(allow("ls"))
+    lines = ["ls " + " ".join(f"/usr/*/*{number}" for number in range(90)), "; ".join(["cat x"] * 160)]
+    examples = ", ".join(f"'{line}'" for line in lines * 30)
+    rule = '[[policy.narrow]]\nname = "slow"\ndecision = "deny"\ncommand = [["date"]]\n'
+    (book.workspace / ".git").mkdir()
+    book.write(f"{rule}not_match = [{examples}]\n", book.workspace / ".dragoman" / "config.toml")
+    started = time.thread_time()
+    assert (book.decision("date"), book.decision("ls")) == ("deny", "allow")
+    assert time.thread_time() - started < 1
+    assert "examples were not tried" in caplog.text and "policy check" in caplog.text
+
+
+@pytest.mark.parametrize("rules", [201, 4000])
+def test_a_repository_has_a_bounded_number_of_rules(book: Book, rules: int) -> None:
+    rule = '[[policy.narrow]]\ndecision = "deny"\ncommand = [["date"]]\n'
+    book.write(rule * rules, book.workspace / ".dragoman" / "config.toml")
+    assert book.decision("ls") == "ask"
+    (change,) = book.changes
+    assert "config.toml" in change.text and (
+        "more than 200 rules" in change.text or "too large" in change.text
+    )

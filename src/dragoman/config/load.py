@@ -23,6 +23,10 @@ from dragoman.config.workspace import Trust, restrict, too_wide, without
 DEFAULT = "default"
 MAX_BYTES = 1024 * 1024
 """Size limit of a configuration file, which is held in memory several times."""
+MAX_WORKSPACE_BYTES = 128 * 1024
+"""Of a repository's file, whose authors may be strangers: it is read while other sessions wait."""
+MAX_WORKSPACE_RULES = 200
+"""Of its rules, each of which is looked at with every decision in this repository."""
 NARROW = ("policy", "narrow")
 
 
@@ -169,12 +173,21 @@ class _WorkspaceFile:
 def _workspace_file(paths: Paths, workspace: Path, warnings: list[str]) -> _WorkspaceFile | None:
     """The accepted settings of the workspace's file; trust is checked for the same bytes that are parsed."""
     file = workspace / WORKSPACE_FILE
-    content = read(file)
-    if content is None or _same(file, paths.config_file):
+    if _same(file, paths.config_file):
+        return None
+    content = read_regular(file, MAX_WORKSPACE_BYTES)
+    if content is None:
         return None
     trusted = Trust(paths).covers(file, content)
     data, ignored = restrict(parse(file, content), file, trusted)
     warnings += ignored
+    policy = data.get("policy")
+    narrow = policy.get("narrow") if isinstance(policy, dict) else None
+    if isinstance(narrow, list) and len(narrow) > MAX_WORKSPACE_RULES:
+        raise ConfigError(
+            f"{file}: policy.narrow: more than {MAX_WORKSPACE_RULES} rules are not read from a repository's file: "
+            "join those that differ in one word (a list is a choice), or put them into your own configuration"
+        )
     return _WorkspaceFile(Layer(str(file), data), trusted)
 
 
@@ -198,7 +211,7 @@ def _without_wider(
 
 def _same(one: Path, other: Path) -> bool:
     """Whether both are one file: with `DRAGOMAN_HOME=~/.dragoman` the user's file is also that of the workspace `~`."""
-    return other.exists() and one.samefile(other)
+    return os.path.exists(one) and other.exists() and one.samefile(other)  # noqa: PTH110 (does not raise)
 
 
 def _environment_layers(env: Mapping[str, str], layers: Sequence[Layer]) -> list[Layer]:

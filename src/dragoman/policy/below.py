@@ -7,39 +7,15 @@ folder with more entries than `MAX_ENTRIES` there may be anything.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 from dragoman.policy.act import Below, Tree, Trees
 from dragoman.policy.globs import Glob
+from dragoman.policy.shell.budget import budget
 
 MAX_ENTRIES = 20_000
 """Entries of one tree that are looked at, which takes about 20 ms; the event loop waits for it."""
-ENTRIES_A_SECOND = 200_000
-"""Of all trees, about a fifth of the event loop's time; beyond it a folder may have anything in it, and it is asked."""
-
-
-class Budget:
-    """How many entries are looked at in a second, for all acts together: an agent may ask thousands of times."""
-
-    def __init__(self, entries: int = ENTRIES_A_SECOND, clock: Callable[[], float] = time.monotonic) -> None:
-        self._entries = entries
-        self._clock = clock
-        self._left = float(entries)
-        self._at = clock()
-
-    def left(self) -> int:
-        now = self._clock()
-        self._left = min(self._entries, self._left + max(0.0, now - self._at) * self._entries)
-        self._at = now
-        return int(self._left)
-
-    def spend(self, entries: int) -> None:
-        self._left -= entries
-
-
-budget = Budget()
 
 
 def find_below(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dragoman.policy.shell.places import real
+from dragoman.policy.shell.real_paths import real
 
 _WILD = re.compile(r"\*\*/?|\*|\?")
 _KINDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}

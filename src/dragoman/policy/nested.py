@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
-from dragoman.policy.below import MAX_ENTRIES, budget
+from dragoman.policy.below import MAX_ENTRIES
+from dragoman.policy.shell.budget import budget
 
 PLACES = frozenset({".git", ".dragoman"})
 SETTINGS = ("config", "config.worktree", "hooks", "commondir", "gitdir")

@@ -20,7 +20,7 @@ from dragoman.config.load import Loaded
 from dragoman.config.model import PolicyConfig
 from dragoman.config.paths import Paths
 from dragoman.config.root import WORKSPACE_FILE
-from dragoman.policy.check import check_examples
+from dragoman.policy.check import Bound, check_examples
 from dragoman.policy.decide import Policy
 from dragoman.policy.examples import try_examples
 from dragoman.policy.load import ADMINISTRATOR, load_policy, policy_that_asks
@@ -142,7 +142,7 @@ class Rulebook:
         own = self._readable(None) or self._config
         whole = self._readable(Path(workspace)) or own
         given = make_rules(whole.narrow, "narrow", "")
-        failed = {problem.rule for problem in check_examples(given)}
+        failed = {problem.rule for problem in check_examples(given, Bound())}
         narrow = [rule.config for rule in given if rule.config in own.narrow or rule.name not in failed]
         return msgspec.structs.replace(whole, narrow=narrow)
 

@@ -20,7 +20,7 @@ from dragoman.config.model import Decision, PolicyRule
 from dragoman.policy.act import Act, Command, PathFact
 from dragoman.policy.below import find_below
 from dragoman.policy.globs import Glob, glob_of
-from dragoman.policy.shell.places import folder_of_pattern
+from dragoman.policy.shell.patterns import folder_of_pattern
 from dragoman.policy.shell.programs.environment import is_harmless
 
 Source = Literal["user", "narrow", "administrator", "remembered"]

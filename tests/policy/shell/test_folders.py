@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dragoman.config.model import PolicyRule
-from dragoman.policy.below import Budget
 from dragoman.policy.decide import Policy, Verdict
 from dragoman.policy.load import act_of_command
 from dragoman.policy.requests.request import Surroundings, act_of_request
 from dragoman.policy.rules import make_rules
+from dragoman.policy.shell.budget import Budget
 
 ANY = PolicyRule(decision="allow", name="any", kind=["execute"])
 

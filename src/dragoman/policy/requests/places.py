@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from urllib.parse import unquote, urlsplit
 
 from dragoman.policy.act import Access, PathFact
-from dragoman.policy.shell.places import not_known, place_fact, real_place
+from dragoman.policy.shell.places import not_known, place_fact
+from dragoman.policy.shell.real_paths import real_place
 
 MAX_PATH = 4096
 """Longest path that is resolved: longer ones do not exist, and each component is looked up."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 
 from dragoman.policy.shell.limits import MAX_FOLDERS, MAX_VALUES
+from dragoman.policy.shell.real_paths import Looks
 from dragoman.policy.shell.syntax.parts import Piece, Unreadable, Word
 
 Values = tuple[str, ...] | None
@@ -109,6 +110,9 @@ class Scope:
     constant: frozenset[str] = frozenset()
     """Variables that are read-only: a later assignment fails, and the line goes on."""
 
+    looks: Looks = field(default_factory=Looks)
+    """Those of the whole line."""
+
     def copy(self) -> Scope:
         return Scope(
             dict(self.variables),
@@ -118,6 +122,7 @@ class Scope:
             self.wrote,
             self.patterns,
             self.constant,
+            self.looks,
         )
 
     def merge(self, other: Scope) -> None:

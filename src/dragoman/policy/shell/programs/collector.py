@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from dragoman.policy.act import Access, Command, Effect, PathFact
 from dragoman.policy.shell.limits import MAX_DEPTH, MAX_LOOKUPS
+from dragoman.policy.shell.patterns import leads_out
 from dragoman.policy.shell.places import (
     facts_of,
     folders_outside,
-    leads_out,
     names_options,
     words_that_are_files,
 )
@@ -225,7 +225,7 @@ class Collector:
         known = all(root.values is not None for root in found.roots) and scope.folders is not None
         places = [os.path.join(folder, value) for folder in scope.folders or () for value in values]  # noqa: PTH118
         whole = known and not in_place and arg.text == "{}"
-        if whole and not any(self._leads_out(place) for place in places):
+        if whole and not any(self._leads_out(place, scope) for place in places):
             return Arg(arg.text, values, found=True, names=found.names)
         return Arg(arg.text, None, arg.text.partition("{}")[0] or ("./" if known else ""))
 
@@ -352,12 +352,12 @@ class Collector:
 
     def _has_way_out(self, scope: Scope) -> bool:
         """Whether links in the folders of the line may lead out of the workspace; only a small tree is searched."""
-        return scope.folders is None or any(self._leads_out(folder) for folder in scope.folders)
+        return scope.folders is None or any(self._leads_out(folder, scope) for folder in scope.folders)
 
-    def _leads_out(self, folder: str) -> bool:
+    def _leads_out(self, folder: str, scope: Scope) -> bool:
         """Searched once for a line, however many of its commands ask."""
         if folder not in self.ways_out:
-            self.ways_out[folder] = leads_out(folder, self.workspace)
+            self.ways_out[folder] = leads_out(folder, self.workspace, scope.looks)
         return self.ways_out[folder]
 
     def _redirected(self, call: Call) -> list[PathFact]:
