@@ -6,8 +6,8 @@ folder with more entries than `MAX_ENTRIES` there may be anything.
 
 from __future__ import annotations
 
+import fnmatch
 import os
-from collections.abc import Iterator
 from typing import Literal
 
 from dragoman.policy.act import Below, Tree, Trees
@@ -31,10 +31,17 @@ def find_below(
             start = glob.head
             if not os.path.lexists(start) or (not below.hidden and "/." in start[len(folder.rstrip("/")) :]):
                 return "no", ""
-            if glob.whole:
+            if glob.whole and _is_touched(start, folder, below.names):
                 return found, start
     tree = _tree(start, below, trees)
-    match = next((path for path in tree.paths if glob.matches(path)), None)
+    match = next(
+        (
+            path
+            for path in tree.paths
+            if path.endswith(glob.tail) and glob.matches(path) and _is_touched(path, folder, below.names)
+        ),
+        None,
+    )
     if match is not None:
         return found, match
     return ("no", "") if tree.complete else ("maybe", "one of very many files")
@@ -44,38 +51,46 @@ def _is_in(path: str, folder: str) -> bool:
     return path.startswith(folder.rstrip("/") + "/")
 
 
+def _is_touched(path: str, folder: str, names: tuple[str, ...]) -> bool:
+    """Whether a path has one of the names, or is in a folder that has: with none, everything is touched."""
+    if not names or not _is_in(path, folder):
+        return True
+    steps = [*path[len(folder.rstrip("/")) :].split("/"), os.path.basename(folder)]  # noqa: PTH119
+    return any(fnmatch.fnmatch(step.casefold(), name.casefold()) for step in steps for name in names)
+
+
 def _tree(folder: str, below: Below, trees: Trees) -> Tree:
     key = folder, below
     if key not in trees:
-        paths: list[str] = []
-        complete, most = True, min(MAX_ENTRIES, budget.left())
-        for path in _walk(folder, below):
-            if len(paths) >= most:
-                complete = False
-                break
-            paths.append(path)
-        budget.spend(len(paths))
-        trees[key] = Tree(tuple(paths), complete)
+        trees[key] = _walk(folder, below, min(MAX_ENTRIES, budget.left()))
     return trees[key]
 
 
-def _walk(folder: str, below: Below) -> Iterator[str]:
-    pending, linked = [folder], set[str]()
-    while pending:
+def _walk(folder: str, below: Below, most: int) -> Tree:
+    """What is below a folder; not complete if there are more than `most` entries."""
+    paths: list[str] = []
+    pending, linked, hidden, left = [folder], set[str](), below.hidden, most
+    while pending and left >= 0:
         try:
             with os.scandir(pending.pop()) as entries:
                 for entry in entries:
-                    if not below.hidden and entry.name.startswith("."):
+                    left -= 1
+                    if left < 0:
+                        break
+                    if not hidden and entry.name.startswith("."):
                         continue
-                    if not entry.is_symlink():
-                        yield entry.path
-                        if entry.is_dir(follow_symlinks=False):
-                            pending.append(entry.path)
-                    elif below.links:
-                        place = os.path.realpath(entry.path)
-                        yield place
-                        if place not in linked and os.path.isdir(place):  # noqa: PTH112
-                            linked.add(place)
-                            pending.append(place)
+                    path = entry.path
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(path)
+                    elif entry.is_symlink():
+                        if not below.links:
+                            continue
+                        path = os.path.realpath(path)
+                        if path not in linked and os.path.isdir(path):  # noqa: PTH112
+                            linked.add(path)
+                            pending.append(path)
+                    paths.append(path)
         except OSError:  # no folder, or one that the agent may not read either
             continue
+    budget.spend(most - max(left, 0))
+    return Tree(tuple(paths), complete=left >= 0)

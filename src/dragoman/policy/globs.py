@@ -24,6 +24,8 @@ class Glob:
     """What stands before the first wildcard, in whole steps: all that matches is it, or is below it."""
     whole: bool
     """Everything below `head` matches, and `head` itself."""
+    tail: str = ""
+    """What stands after the last wildcard: all that matches ends like this."""
 
     def matches(self, path: str) -> bool:
         return self.expression.fullmatch(path) is not None
@@ -53,6 +55,7 @@ def glob_of(pattern: str, workspace: str) -> Glob:
         steps,
         "/".join(steps[:plain]) or "/",
         whole=steps[plain:] in ((), ("**",)),
+        tail=made[max((found.end() for found in _WILD.finditer(made)), default=0) :],
     )
 
 

@@ -55,6 +55,8 @@ def _may_write(command: Command) -> bool:
 
 def _names_protected(path: PathFact, worktree: str | None) -> bool:
     """Whether the path itself is protected; of a pattern, what it stands for may be."""
+    if path.path.isascii() and "git" not in (low := path.path.lower()) and "dragoman" not in low:
+        return False  # most paths: this is asked with every one of every line
     return _is_protected(replace(path, names=()), (), worktree)
 
 

@@ -273,3 +273,17 @@ def test_a_search_of_an_agent_reads_what_is_in_its_folder(tool: dict[str, Any], 
     assert policy.decide(act_of_request(told, around)).decision == "allow"
     listed = {"name": "LS", "kind": "search", "rawInput": {"path": "src"}}
     assert policy.decide(act_of_request({**listed, "kind": "read"}, around)).decision == "allow"
+
+
+def test_find_is_judged_by_the_names_that_it_takes(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("key")
+    (tmp_path / "a.py").write_text("x")
+    deny = PolicyRule(decision="deny", name="env", paths=["{workspace}/.env"])
+    policy = Policy(user=make_rules([ANY, deny], "user", "x"))
+
+    def decision(line: str) -> str:
+        return policy.decide(act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path))).decision
+
+    assert decision("find . -name '*.py' -exec cat {} +") != "deny"
+    assert decision("find . -name '.e*' -exec cat {} +") == "deny"
+    assert decision("find . -name '*.py' -o -type f -exec cat {} +") == "deny"
