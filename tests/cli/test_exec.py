@@ -527,9 +527,12 @@ def test_a_prompt_is_handed_to_serve(shell: CommandLine) -> None:
         session = done.stdout.strip()
         (row,) = json.loads(shell.run("ps", "--json").stdout)
         assert (row["id"], row["state"], row["title"]) == (session, "working", "Later")
-        refused = shell.run("exec", "--no-wait", "-s", session, "hello")
-        assert (refused.returncode, refused.stdout) == (1, "")
+        for again in (["exec", "--no-wait", "-s", session, "hello"], ["prompt", "--now", session, "hello"]):
+            refused = shell.run(*again)
+            assert (refused.returncode, refused.stdout) == (1, "")
         assert shell.run("cancel", session).returncode == 0
+        assert shell.run("prompt", session, "say thanks").stdout == f"{session}\n"
+        assert shell.run("prompt", session, " ").returncode == 2
 
 
 def test_json_tells_what_the_turn_changed(shell: CommandLine) -> None:

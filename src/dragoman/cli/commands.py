@@ -23,6 +23,7 @@ COMMANDS = {
         "List, search, show, attach to, rename, set, export, locate, take over, close and delete sessions.",
     ),
     "ps": ("dragoman.cli.steering.ps:ps", "Show live sessions, those that wait for a person first."),
+    "prompt": ("dragoman.cli.exec.hand_over:prompt", "Send a message to a session, without waiting."),
     "cancel": ("dragoman.cli.steering.change:cancel", "Cancel the running turn of a session."),
     "changes": ("dragoman.cli.changes.command:changes", "Show what a session changed in its project."),
     "revert": (

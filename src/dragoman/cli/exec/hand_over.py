@@ -1,4 +1,4 @@
-"""`dragoman exec --no-wait`: hands a prompt to the running `dragoman serve`, which goes on without this command."""
+"""`exec --no-wait` and `prompt`: hand a prompt to the running `dragoman serve`, which goes on without the command."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import asyncio
 import click
 
 from dragoman.agents.known import find_agent
+from dragoman.cli.commands import SETTINGS
 from dragoman.cli.exec.run import FAILED, ExecOptions
 from dragoman.cli.sessions.find import every, find, reading
+from dragoman.cli.settings import load_settings
 from dragoman.cli.steering.options import set_options
 from dragoman.client import CannotConnect, DragomanError, connect
 from dragoman.config.errors import ConfigError
@@ -17,21 +19,38 @@ from dragoman.config.paths import Paths
 from dragoman.gateway.ports.store import Store
 
 
-def hand_over(options: ExecOptions, config: Config, paths: Paths) -> int:
+@click.command(context_settings=SETTINGS)
+@click.argument("id")
+@click.argument("text")
+@click.option("--now", is_flag=True, help="Hand it to the running turn, where the agent can take it.")
+@click.pass_context
+def prompt(ctx: click.Context, id: str, text: str, now: bool) -> None:
+    """Send a message to a session of the running `dragoman serve`, and end without waiting for its answer.
+
+    While a turn runs it waits in the queue if there is one (sessions.queue), and is refused otherwise; with --now it
+    becomes part of the running turn of Claude Code and Codex. `exec -s ID` sends a message and waits for the answer.
+    """
+    if not text.strip():
+        raise click.UsageError("the message is empty", ctx)
+    paths, loaded = load_settings(quiet=True)
+    ctx.exit(hand_over(ExecOptions(text, "", session=id), loaded.config, paths, now=now))
+
+
+def hand_over(options: ExecOptions, config: Config, paths: Paths, *, now: bool = False) -> int:
     """Print the session's id once `serve` has the prompt; returns the exit code."""
     if options.agent is not None:
         find_agent(config, options.agent)
     try:
-        click.echo(asyncio.run(_hand_over(options, paths)))
+        click.echo(asyncio.run(_hand_over(options, paths, now)))
     except CannotConnect as error:
-        raise ConfigError(f"--no-wait needs a running `dragoman serve`: {error}") from error
+        raise ConfigError(f"this needs a running `dragoman serve`: {error}") from error
     except DragomanError as error:
         click.echo(f"dragoman: {error}", err=True)
         return FAILED
     return 0
 
 
-async def _hand_over(options: ExecOptions, paths: Paths) -> str:
+async def _hand_over(options: ExecOptions, paths: Paths, now: bool) -> str:
     async with connect("serve") as gateway:
         if options.session is None and not options.last:
             session = await gateway.new(options.agent, options.cwd)
@@ -44,7 +63,7 @@ async def _hand_over(options: ExecOptions, paths: Paths) -> str:
         await set_options(session, options.settings)
         if options.name is not None:
             await session.rename(options.name)
-        ended = asyncio.ensure_future(session.send(options.prompt, wait=False).ended())
+        ended = asyncio.ensure_future(session.send(options.prompt, steer=now, wait=False).ended())
         await session.queue()  # answered after the prompt was taken or refused
         await asyncio.wait({ended}, timeout=0.01)
         if ended.done():
