@@ -18,6 +18,7 @@ from pathlib import Path
 from support.rpc_peer import PATIENCE
 
 CTRL_C, CTRL_D = "\x03", "\x04"
+ROWS, COLUMNS = 40, 120
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -26,7 +27,7 @@ class Terminal:
 
     def __init__(self, *arguments: str, env: Mapping[str, str], cwd: Path) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self.process = subprocess.Popen(
             [sys.executable, "-m", "dragoman", *arguments],
             env=dict(env),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
     "agents": ("dragoman.cli.agents.command:agents", "List, check, add and remove agents."),
+    "chat": ("dragoman.cli.chat.command:chat", "Talk to an agent in the terminal."),
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",

@@ -43,7 +43,13 @@ def run(arguments: list[str]) -> int:
         return start(AcpOptions(agent=arguments[1] if arguments[1:] else None))
     from dragoman.cli.commands import dispatch
 
-    return dispatch(arguments)
+    return dispatch(arguments or _without_command())
+
+
+def _without_command() -> list[str]:
+    """A chat where a person sits at a terminal, else the help."""
+    streams = (sys.stdin, sys.stdout)
+    return ["chat"] if all(stream is not None and stream.isatty() for stream in streams) else []
 
 
 def _import_msgspec() -> None:

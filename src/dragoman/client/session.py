@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 
 Content = str | Sequence[JsonObject]
 """A prompt: text, or ACP content blocks."""
-CANCELLED = TurnEnded("cancelled")
 OnQuestion = Callable[[Question], Awaitable[None] | None]
 
 
@@ -124,15 +123,18 @@ class Session:
             self._settle(prompting, TurnEnded("error", str(error), raw=raw), error)
 
     def _settle(self, prompting: Prompting, end: TurnEnded, error: DragomanError | None = None) -> None:
+        self._end(prompting, end, error)
+        self._turn_over(end)
+
+    def _end(self, prompting: Prompting, end: TurnEnded, error: DragomanError | None = None) -> None:
         prompting.settle(end, error)
         for stream in self._streams:
             stream.put(end, 0)
-        self._turn_over(end)
 
     def cancel(self) -> None:
         """Cancel the running turn, whichever client began it, and what waits for its end."""
         self._connection.notify("session/cancel", {"sessionId": self.id})
-        self._drop_waiting(CANCELLED)
+        self._drop_waiting(failed=False)
         self._cancelling = bool(self._open)
 
     # -- prompts that wait here, since the gateway has no queue (`sessions.queue = 0`)
@@ -153,23 +155,23 @@ class Session:
         """Send the next prompt that waits; after a turn that was cancelled or failed, those that wait end too."""
         meant_after, self._cancelling = self._cancelling, False
         if (end.stop_reason == "cancelled" or end.error is not None) and not meant_after:
-            self._drop_waiting(end)
+            self._drop_waiting(failed=end.error is not None)
         elif self._waiting and not self._open:
             waiting = self._waiting.pop(0)
             self._request(waiting.prompting, waiting.params)
 
-    def _drop_waiting(self, end: TurnEnded) -> None:
+    def _drop_waiting(self, *, failed: bool) -> None:
         held, self._waiting = self._waiting, []
-        failed = end.error is not None
         why = "the prompt before this one failed, so it was not sent: send it again"
         for waiting in held:
             error = RequestRefused(why, INTERNAL_ERROR, {"reason": "turn_before_failed"}) if failed else None
-            waiting.prompting.settle(TurnEnded("error", why) if failed else CANCELLED, error)
+            end = TurnEnded("error", why) if failed else TurnEnded("cancelled")
+            self._end(waiting.prompting, end, error)
 
     def _withdraw(self, waiting: _Waiting) -> None:
         if waiting in self._waiting:
             self._waiting.remove(waiting)
-            waiting.prompting.settle(CANCELLED)
+            self._end(waiting.prompting, TurnEnded("cancelled"))
 
     def _held(self, id: str) -> _Waiting | None:
         return next((waiting for waiting in self._waiting if waiting.id == id), None)

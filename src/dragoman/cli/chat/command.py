@@ -1,0 +1,52 @@
+"""The options of `dragoman chat`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from dragoman.config.paths import find_paths
+
+
+@click.command("chat")
+@click.argument("agent", required=False)
+@click.option("-c", "--continue", "last", is_flag=True, help="Continue the last session of this folder.")
+@click.option("-r", "--resume", "pick", is_flag=True, help="Choose one of this folder's sessions.")
+@click.option(
+    "-s", "--session", metavar="ID", help="Continue this session; the beginning of its id is enough."
+)
+@click.option("-C", "--cwd", metavar="DIR", help="The folder to work in.  [default: the current one]")
+@click.pass_context
+def chat(
+    ctx: click.Context, agent: str | None, last: bool, pick: bool, session: str | None, cwd: str | None
+) -> None:
+    """Talk to an agent in the terminal.
+
+    Uses a running `dragoman serve`, where the session lives on when you leave, else a gateway of its own.
+
+    \b
+    dragoman chat              a new session with the default agent
+    dragoman chat claude       with this one
+    dragoman chat -c           go on where this folder's last session ended
+    """
+    if sum((last, pick, session is not None)) > 1:
+        raise click.UsageError("give one of --continue, --resume and --session", ctx)
+    if agent is not None and (last or pick or session is not None):
+        raise click.UsageError("AGENT is for a new session: leave it out", ctx)
+    if not _is_terminal():
+        raise click.UsageError("chat needs a terminal; `dragoman exec` works without one", ctx)
+    folder = Path(os.path.abspath(cwd or "."))  # noqa: PTH100 (not resolved: the path as the user knows it)
+    if not folder.is_dir():
+        raise click.UsageError(f"--cwd: {folder} is not a folder", ctx)
+    from dragoman.cli.chat.run import run
+
+    ctx.exit(run(folder, find_paths(), agent=agent, last=last, pick=pick, session=session))
+
+
+def _is_terminal() -> bool:
+    if os.environ.get("TERM") == "dumb":
+        return False
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))

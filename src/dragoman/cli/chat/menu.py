@@ -1,0 +1,76 @@
+"""A choice below the conversation: a permission question, a session, a model. No IO.
+
+Rules (keys while a question is open):
+
+- No key counts while the line is not empty, nor within `GRACE` after the menu appeared: it was meant for the line.
+- A digit chooses an option that holds once. One that holds for longer is only marked by its digit, and needs Enter.
+- The arrows mark, Enter chooses what is marked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dragoman.cli.chat.markdown import Line, safe
+
+GRACE = 0.5
+"""Seconds after a menu appeared in which no key chooses."""
+MOST = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    label: str
+    lasting: bool = False
+
+
+class Menu:
+    def __init__(
+        self,
+        title: Sequence[Line],
+        choices: Sequence[Choice],
+        chosen: Callable[[int], None],
+        dismissed: Callable[[], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`chosen` gets the index; `dismissed` is called for Escape, if it may be left without a choice."""
+        self._title = title
+        self._choices = choices[:MOST]
+        self._chosen = chosen
+        self.dismissed = dismissed
+        self._clock = clock
+        self._shown_at = clock()
+        self._marked = 0
+
+    @property
+    def ready(self) -> bool:
+        return self._clock() - self._shown_at >= GRACE
+
+    def shown(self) -> None:
+        """Begin the grace: a menu that waited for another is shown now."""
+        self._shown_at = self._clock()
+
+    def digit(self, number: int) -> None:
+        if not 1 <= number <= len(self._choices):
+            return
+        self._marked = number - 1
+        if not self._choices[self._marked].lasting:
+            self.enter()
+
+    def move(self, step: int) -> None:
+        self._marked = (self._marked + step) % len(self._choices)
+
+    def enter(self) -> None:
+        self._chosen(self._marked)
+
+    def lines(self) -> list[Line]:
+        shown = [*self._title]
+        for index, choice in enumerate(self._choices):
+            marked = index == self._marked
+            style = "bold" if marked else ""
+            needs = "  (Enter)" if choice.lasting else ""
+            number = ("ansiyellow", f" {'›' if marked else ' '} {index + 1} ")
+            shown.append([number, (style, safe(choice.label)), ("ansibrightblack", needs)])
+        return shown

@@ -1,0 +1,24 @@
+"""Reads a session's options, which clients may set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dragoman.wire.json_types import JsonObject, objects
+
+
+def find_option(options: Sequence[JsonObject], name: str) -> JsonObject | None:
+    """The option of that category or id, such as `model`."""
+    return next((option for option in options if name in (option.get("category"), option.get("id"))), None)
+
+
+def choices_of(option: JsonObject) -> list[tuple[str, str]]:
+    """Values and labels of an option; those of groups are joined."""
+    found: list[tuple[str, str]] = []
+    for entry in objects(option.get("options")):
+        within = objects(entry.get("options"))
+        for choice in within or [entry]:
+            value = choice.get("value")
+            if isinstance(value, str):
+                found.append((value, str(choice.get("name") or value)))
+    return found

@@ -1,0 +1,356 @@
+"""The conversation behind a chat's screen: connecting, prompts, events, questions, commands."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.cli.chat.commands import COMMANDS, Commands
+from dragoman.cli.chat.content import blocks_of
+from dragoman.cli.chat.menu import Choice, Menu
+from dragoman.cli.chat.screen import ChatScreen
+from dragoman.cli.chat.settings import find_option
+from dragoman.cli.chat.transcript import FAINT, Transcript
+from dragoman.cli.terminal.narrator import question_lines
+from dragoman.client import (
+    CaughtUp,
+    CommandsChanged,
+    DragomanError,
+    Event,
+    Gateway,
+    Question,
+    Session,
+    SessionInfo,
+    Text,
+    Thought,
+    ToolStarted,
+    Turn,
+    TurnEnded,
+    Usage,
+    UserMessage,
+    connect,
+)
+from dragoman.client.child import Child
+from dragoman.gateway.rewriting.tool_text import ToolContents
+
+HISTORY_LINES = 200
+"""Lines of an earlier conversation that are printed again."""
+SHORT_ID = 16
+"""Characters of a session's id that name it well enough."""
+SLOW_START = 1.0
+"""Seconds after which a start is told."""
+RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """What the command line asked for."""
+
+    folder: Path
+    agent: str | None = None
+    last: bool = False
+    pick: bool = False
+    session: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Sent:
+    text: str
+    turn: Turn
+
+
+class Talk:
+    def __init__(self, screen: ChatScreen, options: ChatOptions) -> None:
+        self._screen = screen
+        self._options = options
+        self._transcript = Transcript()
+        self._contents = ToolContents()
+        self._lives_on = False
+        self.session: Session | None = None
+        self._agent = options.agent or ""
+        self._early: list[str] = []
+        """Lines typed before there was a session."""
+        self._sent: list[Sent] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._others_turn = False
+        self._replaying = False
+        self._since = time.monotonic()
+        self._cancelled = False
+        self._warned = False
+        self._usage: Usage | None = None
+        self.agent_commands: tuple[str, ...] = ()
+        self._phase = "starting"
+        self._commands = Commands(self, screen)
+        self.failed = False
+        screen.tail = self._transcript.tail
+        screen.queued = self._queued
+        screen.status = self._status
+        screen.on_line = self.line
+        screen.on_interrupt = self.interrupt
+        screen.on_recall = self._recall
+
+    # -- opening
+
+    async def run(self) -> None:
+        """Connect and read events until the connection ends; a failure is shown, and ends the chat."""
+        ticking = self.spawn(self._tick())
+        try:
+            async with connect() as gateway:
+                self._lives_on = not isinstance(gateway.connection.channel, Child)
+                await self._open(gateway)
+        except (DragomanError, LookupError) as error:
+            self.say(f"! {error}", "ansired")
+            self.failed = True
+            self._screen.leave()
+        finally:
+            ticking.cancel()
+
+    async def _open(self, gateway: Gateway) -> None:
+        wanted = self._options
+        if wanted.session is not None or wanted.last or wanted.pick:
+            info = await self._find(gateway)
+            self._phase = f"opening {info.id}"
+            self._replaying = True
+            session = await gateway.resume(info.id, info.cwd, after=0)
+            self._others_turn = session.facts.get("state") in RUNNING_STATES
+            self._agent = info.agent
+        else:
+            self._phase = f"starting {wanted.agent or 'the agent'}"
+            session = await gateway.new(wanted.agent, wanted.folder, watch=True)
+        self.session, self._phase = session, ""
+        if not self._agent:
+            self.spawn(self._name_agent(gateway, session.id))
+        early, self._early = self._early, []
+        for text in early:
+            self._send(text)
+        async for event in session.events():
+            self._event(event)
+
+    async def _name_agent(self, gateway: Gateway, id: str) -> None:
+        """Learn which agent the default is, for the status line."""
+        try:
+            self._agent = (await gateway.find(id)).agent
+        except (DragomanError, LookupError):
+            return
+        self._screen.refresh()
+
+    async def _find(self, gateway: Gateway) -> SessionInfo:
+        wanted = self._options
+        if wanted.session is not None:
+            found = [info async for info in gateway.sessions() if info.id.startswith(wanted.session)]
+            if len(found) != 1:
+                what = "no session begins" if not found else f"{len(found)} sessions begin"
+                raise LookupError(f"{what} with {wanted.session}: `dragoman sessions list` has them")
+            return found[0]
+        here = [info async for info in gateway.sessions(wanted.folder)]
+        if not here:
+            raise LookupError(
+                f"there is no session in {wanted.folder} yet: `dragoman chat` without -c or -r begins one"
+            )
+        return here[0] if wanted.last else await self._pick(here)
+
+    async def _pick(self, sessions: Sequence[SessionInfo]) -> SessionInfo:
+        picked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        labels = [
+            Choice(f"{info.title or '(no title)'}  {info.agent}, {info.updated_at[:16]}") for info in sessions
+        ]
+        menu = Menu([[("bold", "Continue which session?")]], labels, picked.set_result, self._screen.leave)
+        self._screen.ask(menu)
+        self._phase = "choosing a session"
+        index = await picked
+        self._screen.close_menu(menu)
+        return sessions[index]
+
+    # -- events
+
+    def _event(self, event: Event) -> None:
+        if isinstance(event, Question):
+            self._question(event)
+            return
+        self._contents.see(dict(event.raw))
+        if isinstance(event, CaughtUp):
+            self._caught_up(event)
+        elif isinstance(event, Usage):
+            self._usage = event
+        elif isinstance(event, CommandsChanged):
+            self.agent_commands = event.commands
+        elif isinstance(event, TurnEnded):
+            self._turn_ended(event)
+            return
+        elif isinstance(event, UserMessage | Text | Thought | ToolStarted) and not self._sent:
+            self._others_turn = self._others_turn or not self._replaying
+        self._transcript.take(event)
+        self._show()
+
+    def _turn_ended(self, event: TurnEnded) -> None:
+        """Show the end of a turn and begin the next; a queued prompt that was dropped goes back to the editor."""
+        sent = next((sent for sent in self._sent if sent.turn.end is event), None)
+        if event.own and sent is None:
+            return  # withdrawn
+        if sent is not None:
+            begun = self._sent[0] is sent and not self._others_turn
+            self._sent.remove(sent)
+            if not begun:
+                self._screen.put(sent.text)
+                return
+        self._others_turn = self._others_turn and event.own
+        self._cancelled = False
+        self._transcript.take(event)
+        self._show()
+        if self._sent and event.stop_reason == "end_turn":
+            self._begun(self._sent[0])
+
+    def _caught_up(self, event: CaughtUp) -> None:
+        """Print the end of the conversation so far."""
+        self._replaying = False
+        self._others_turn = event.state in RUNNING_STATES
+        self._transcript.say("")
+        lines = self._transcript.take_finished()
+        if len(lines) > HISTORY_LINES and self.session is not None:
+            earlier = len(lines) - HISTORY_LINES
+            told = f"… {earlier} lines before: dragoman sessions show {self.session.id}"
+            lines = [[(FAINT, told)], *lines[-HISTORY_LINES:]]
+        self._screen.print(lines)
+
+    def _show(self) -> None:
+        if not self._replaying:
+            self._screen.print(self._transcript.take_finished())
+        self._screen.refresh()
+
+    def say(self, text: str, style: str = FAINT) -> None:
+        self._transcript.say(text, style)
+        self._show()
+
+    # -- questions
+
+    def _question(self, question: Question) -> None:
+        tool = dict(question.tool)
+        shown = list(question_lines(tool, self._contents))
+        self._transcript.asked(question.title, str(tool.get("toolCallId")), shown)
+        choices = [Choice(option.name or option.id, option.lasting) for option in question.options]
+
+        def chosen(index: int) -> None:
+            self._screen.close_menu(menu)
+            question.choose(question.options[index])
+            self.say(f"  {choices[index].label}", "bold")
+
+        def withdrawn() -> None:
+            self._screen.close_menu(menu)
+            self.say("  answered elsewhere, or no longer asked")
+
+        menu = Menu([], choices, chosen)
+        question.on_withdrawn(withdrawn)
+        self._screen.ask(menu)
+        self._show()
+
+    # -- prompts
+
+    def line(self, text: str) -> None:
+        """Take what the user typed."""
+        self._warned = False
+        if text.startswith("!"):
+            self.spawn(self._commands.shell(text[1:], self.folder))
+        elif text.startswith("/") and self._commands.run(text):
+            return
+        elif self.session is None:
+            self._early.append(text)
+            self._screen.refresh()
+        else:
+            self._send(text)
+
+    @property
+    def folder(self) -> str:
+        return self.session.cwd if self.session is not None else str(self._options.folder)
+
+    def commands(self) -> dict[str, str]:
+        """All commands with their help: ours, then the agent's."""
+        return {**COMMANDS, **dict.fromkeys(self.agent_commands, "of the agent")}
+
+    def _send(self, text: str) -> None:
+        assert self.session is not None
+        sent = Sent(text, self.session.send(blocks_of(text, Path(self.session.cwd))))
+        if not self._sent and not self._others_turn:
+            self._begun(sent)
+        self._sent.append(sent)
+        self._screen.refresh()
+
+    def _begun(self, sent: Sent) -> None:
+        self._since = time.monotonic()
+        self._transcript.prompted(sent.text)
+        self._show()
+
+    def _queued(self) -> Sequence[str]:
+        running = 0 if self._others_turn else 1
+        return [*(sent.text for sent in self._sent[running:]), *self._early]
+
+    def _recall(self) -> str | None:
+        """Take the last queued prompt back for editing."""
+        if self._early:
+            return self._early.pop()
+        running = 0 if self._others_turn else 1
+        if len(self._sent) > running:
+            sent = self._sent.pop()
+            sent.turn.withdraw()
+            return sent.text
+        return None
+
+    def interrupt(self) -> None:
+        if self.session is not None and self._busy and not self._cancelled:
+            self._cancelled = True
+            self.session.cancel()
+            self.say("cancelling; Ctrl-C again leaves")
+        elif self._busy or self._warned:
+            self._screen.leave()
+        else:
+            self._warned = True
+            self.say("Ctrl-C again leaves; Ctrl-D too")
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._sent) or self._others_turn
+
+    # -- the rest
+
+    def farewell(self) -> list[str]:
+        """How to come back, for when the screen is gone."""
+        if self.session is None:
+            return []
+        come_back = f"To continue: dragoman chat -s {self.session.id[:SHORT_ID]}"
+        if self._busy and self._lives_on:
+            return ["The turn goes on in dragoman serve.", come_back]
+        return [come_back]
+
+    def _status(self) -> str:
+        if self._phase:
+            seconds = time.monotonic() - self._since
+            return f"{self._phase}…" + (f" {seconds:.0f} s" if seconds >= SLOW_START else "")
+        parts = [self._agent or "session"]
+        option = find_option(self.session.options, "model") if self.session is not None else None
+        if option is not None:
+            parts.append(str(option.get("currentValue")))
+        if self._usage is not None and self._usage.used and self._usage.size:
+            parts.append(f"{100 * self._usage.used // self._usage.size} % of context")
+        if self._usage is not None and self._usage.cost:
+            parts.append(f"${self._usage.cost:.2f}")
+        if self._busy:
+            parts.append(f"working {time.monotonic() - self._since:.0f} s, Ctrl-C cancels")
+        else:
+            parts.append("Enter sends, /help")
+        return " · ".join(parts)
+
+    async def _tick(self) -> None:
+        """Let the seconds in the status line go on."""
+        while True:
+            await asyncio.sleep(1)
+            if self._busy or self._phase:
+                self._screen.refresh()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,105 @@
+"""`dragoman chat` on a pseudo terminal, with a scripted agent."""
+
+from __future__ import annotations
+
+import time
+
+from dragoman.cli.chat.menu import GRACE
+from support.clients.drawn_terminal import DrawnTerminal
+from support.command_line import CommandLine
+from support.pseudo_terminal import CTRL_C, CTRL_D, Terminal
+from support.rpc_peer import PATIENCE
+
+ENTER, NEW_LINE, UP = "\r", "\x1b\r", "\x1b[A"
+
+
+def chat(shell: CommandLine, *arguments: str) -> DrawnTerminal:
+    terminal = DrawnTerminal(shell, "chat", *arguments)
+    terminal.until(">", PATIENCE)
+    return terminal
+
+
+def answer(terminal: Terminal, keys: str) -> None:
+    """Press keys once they count."""
+    time.sleep(GRACE + 0.1)
+    terminal.type(keys)
+
+
+def test_a_conversation_is_begun_left_and_continued(shell: CommandLine) -> None:
+    with chat(shell) as terminal:
+        terminal.type("first" + NEW_LINE + "second" + ENTER)  # before the session is there
+        terminal.until("\nfirstsecond")
+        terminal.until("Enter sends")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+        assert "To continue: dragoman chat -s dgm_" in terminal.shown
+        assert "\x1b[?1049h" not in terminal.raw, "the terminal's own scrollback is used"
+        assert terminal.raw.count("firstsecond") == 1, "what is finished is printed once"
+    with chat(shell, "-c") as terminal:
+        terminal.until("> first\n  second")
+        terminal.until("\nfirstsecond")
+        terminal.type("third" + ENTER)
+        terminal.until("\nthird")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+    history = list((shell.home / "chat").glob("*.history"))
+    assert len(history) == 1 and "+third" in history[0].read_text()
+    assert history[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_questions_queue_and_cancel(shell: CommandLine) -> None:
+    with chat(shell) as terminal:
+        terminal.until("Enter sends")
+        terminal.type("permission" + ENTER)
+        terminal.until("? Run it")
+        terminal.type("x")  # within the grace, so it belongs to the line
+        answer(terminal, "1")
+        terminal.until("> x1")
+        terminal.type("\x7f\x7f")
+        answer(terminal, "3")
+        terminal.until('"optionId": "no"')
+        terminal.type("sleep-until-cancel" + ENTER)
+        terminal.until("\nsleeping")
+        terminal.type("waits" + ENTER)
+        terminal.until("queued: waits")
+        terminal.type(UP)
+        terminal.type(" more" + ENTER)
+        terminal.until("queued: waits more")
+        terminal.type(CTRL_C)
+        terminal.until("[cancelled]")
+        terminal.until("> waits more")  # back in the editor
+        terminal.type(ENTER)
+        terminal.until("\nwaits more")
+        terminal.type("sleep-until-cancel" + ENTER)
+        terminal.until("\nsleeping", times=2)
+        terminal.type(CTRL_C + CTRL_C)
+        assert terminal.end() == 0
+
+
+def test_an_agent_cannot_control_the_terminal(shell: CommandLine) -> None:
+    with chat(shell) as terminal:
+        update = r'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\u001b]0;evil\u0007\u202e."}}'
+        terminal.type(f"update {update}{NEW_LINE}end{ENTER}")
+        terminal.until("\n]0;evil.")
+        terminal.type("!echo from the shell" + ENTER)
+        terminal.until("\nfrom the shell")
+        assert "\x1b]0;" not in terminal.raw and "\u202e" not in terminal.raw
+
+
+def test_without_a_command_a_terminal_is_a_chat(shell: CommandLine) -> None:
+    with DrawnTerminal(shell) as terminal:
+        terminal.until("Enter sends")
+        terminal.type("/session" + ENTER)
+        terminal.until("dgm_")
+        terminal.type(CTRL_D)
+        assert terminal.end() == 0
+
+
+def test_what_is_wrong_is_told_with_what_to_do(shell: CommandLine) -> None:
+    with DrawnTerminal(shell, "chat", "-c") as terminal:
+        assert terminal.end() == 1
+        assert "begins one" in terminal.shown
+    done = shell.run("chat")
+    assert done.returncode == 2 and "dragoman exec" in done.stderr
+    done = shell.run("chat", "-c", "-s", "x")
+    assert done.returncode == 2 and "one of" in done.stderr
