@@ -19,6 +19,7 @@ from dragoman.cli.commands import root
 from dragoman.config.audit_model import AuditConfig
 from dragoman.config.model import PolicyRule
 from dragoman.gateway.session import auditing
+from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.verdict import decide
 from dragoman.policy.decide import Policy
 from dragoman.policy.rules import make_rules
@@ -225,6 +226,7 @@ def test_a_decision_is_recorded_with_the_rules_that_made_it() -> None:
     verdict = decide(former, {"toolCallId": "c1", "kind": "execute", "title": "make"})
     told: list[Found] = []
     audit = SimpleNamespace(record=lambda kind, facts, secrets: told.append(facts))
-    session: Any = SimpleNamespace(id="dgm_a", agent_name="x", gateway=SimpleNamespace(audit=audit))
+    gateway = SimpleNamespace(audit=audit)
+    session: Any = SimpleNamespace(id="dgm_a", agent_name="x", gateway=gateway, tools=OpenTools())
     auditing.asked(session, verdict, present, "c1")
     assert told[0]["policy"] == former.digest and told[0]["rule"]["name"] == "none"

@@ -89,6 +89,21 @@ def test_places_are_stored_by_who_writes(folder: Path, monkeypatch: pytest.Monke
     assert sorted(numbers(list(query(folder, Query(session="dgm_3"))))) == list(range(3, 100, 5))
 
 
+@pytest.mark.parametrize("session", ['a":[0],"b', "\\", '"', "é", "dgm_1", "sessions"])
+def test_places_of_names_that_look_like_json(
+    session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ['a":[0],"b', "\\", '"', "é", "dgm_1", "dgm_11", "a", "b", "sessions", ',"sessions":{']
+    monkeypatch.setattr("dragoman.audit.chain.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("dragoman.audit.chain.MOST_SESSIONS", 3)
+    chain = Chain(tmp_path)
+    for number in range(50):
+        chain.append("decision", {"session": names[number % len(names)], "what": number})
+    chain.close()
+    wanted = [number for number in range(50) if names[number % len(names)] == session]
+    assert numbers(list(query(tmp_path, Query(session=session)))) == wanted
+
+
 def test_an_old_place_is_not_used(folder: Path) -> None:
     wanted = numbers(list(query(folder, Query(session="dgm_3"))))
     for path in folder.glob("*/*.seek"):

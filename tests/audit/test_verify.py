@@ -356,7 +356,7 @@ def test_places_that_hide_a_record_are_corrected(tmp_path: Path, monkeypatch: py
     honest = path.read_bytes()
     facts = json.loads(honest)
     del facts["sessions"]["dgm_1"]
-    path.write_bytes(json.dumps(facts).encode())
+    path.write_bytes(json.dumps(facts, separators=(",", ":")).encode())
     assert len(list(query(tmp_path, Query(session="dgm_1")))) < 10
     report = verify(tmp_path)
     assert report.consistent and "were wrong" in report.notes[0]

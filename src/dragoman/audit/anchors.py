@@ -24,6 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 from dragoman import masking
 from dragoman.atomic_file import sync_data
 from dragoman.audit import record
+from dragoman.audit.folder import read_lines
 from dragoman.config.errors import ConfigError
 from dragoman.wire.timestamps import milliseconds
 
@@ -190,8 +191,8 @@ def sender(place: str) -> Send:
 
 def read_anchor(path: Path) -> Iterable[bytes]:
     """The heads that a file holds, for `verify`."""
-    with path.open("rb") as file:
-        yield from file
+    with path.open("rb") as file:  # it may be a pipe, of what was fetched from there
+        yield from read_lines(file)
 
 
 def _to_file(path: Path) -> Send:

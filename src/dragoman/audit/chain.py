@@ -249,8 +249,8 @@ def end_dead_chains(folder: Path) -> list[str]:
             end = places.end_of_chain(chain)
             if end is not None:
                 reach = {"last": end.n, "hash": end.hash, **_sessions_of(chain)}
-        except record.Broken:
-            continue  # damaged, or of a newer version: `verify` tells
+        except (record.Broken, OSError):
+            continue  # damaged, of a newer version, or no file: `verify` tells
         told = {"chain": id, **reach, "killed": True}
         # its own process, or another one that looks after it, may have told it meanwhile
         if places.add_to_index(folder, "ended", key=_usable_key(folder), unless_since=offset, **told):

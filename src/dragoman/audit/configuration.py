@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from dragoman.atomic_file import replace_file
+from dragoman.audit.folder import open_regular
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.regular_file import read_regular
 from dragoman.wire.timestamps import timestamp
@@ -78,8 +79,8 @@ def record_changes(
 
 
 def _read(folder: Path) -> dict[str, str]:
-    with suppress(OSError, msgspec.MsgspecError):
-        return _known.decode((folder / KNOWN).read_bytes())
+    with suppress(OSError, msgspec.MsgspecError), open_regular(folder / KNOWN) as file:
+        return _known.decode(file.read(LONGEST))
     return {}
 
 

@@ -15,12 +15,13 @@ import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, BinaryIO
 
 from dragoman.audit import record
 from dragoman.audit.keys import Key, fingerprint
@@ -36,7 +37,10 @@ LOCK_PATIENCE, LOCK_PAUSE = 0.5, 0.005
 """Seconds that are waited for a lock, and between attempts; others hold them for less than a millisecond."""
 LOCKED = "another process holds a lock of it"
 BLOCK = 1 << 16
-"""Bytes read at once when the last line of a file is searched."""
+"""Bytes read first when the last line of a file is searched."""
+LONGEST = 128 << 20
+"""Bytes of a line: more than any record has. Longer ones would only fill the memory of who reads them."""
+TOO_LONG = f"it is longer than {LONGEST >> 20} MB, which no record is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +72,46 @@ def chains(folder: Path) -> list[Path]:
     return []
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; a pipe, a device, a folder or a link in its place raises `OSError` and never waits."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a link", str(path)) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file with their line feeds; after a part of one that is longer than `LONGEST` it ends."""
+    while line := file.readline(LONGEST + 1):
+        yield line
+        if len(line) > LONGEST:
+            return
+
+
+def read_backwards(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """The end of a file, each time longer, and where it begins; raises `Broken` if there is no end to its last line."""
+    size = place = file.seek(0, os.SEEK_END)
+    block, tail = BLOCK, b""
+    while place > 0:
+        start = max(0, place - block)
+        file.seek(start)
+        tail = file.read(place - start) + tail
+        place, block = start, min(size, 2 * block)
+        yield place, tail
+        if len(tail) > LONGEST:
+            raise record.Broken(TOO_LONG)
+
+
 def end_of_file(path: Path) -> End | None:
     """The last whole line of a file; None if there is none. Raises `Broken` if it is no record."""
-    with path.open("rb") as file:
-        size = place = file.seek(0, os.SEEK_END)
-        tail = b""
-        while place > 0:
-            place = max(0, place - BLOCK)
-            file.seek(place)
-            tail = file.read(min(BLOCK, size - place)) + tail
+    with open_regular(path) as file:
+        for place, tail in read_backwards(file):
             end = tail.rfind(b"\n")
             if end < 0:
                 continue
@@ -98,8 +133,8 @@ def end_of_chain(chain: Path) -> End | None:
 
 def is_alive(chain: Path) -> bool:
     """Whether the process that writes the chain lives."""
-    with suppress(FileNotFoundError):
-        descriptor = os.open(chain / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    with suppress(OSError):
+        descriptor = os.open(chain / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -119,11 +154,14 @@ def last_index_line(folder: Path) -> tuple[int, str]:
 
 def read_index(folder: Path, offset: int = 0) -> tuple[list[bytes], int]:
     """The whole lines of the index from `offset` on, and where they end."""
-    with suppress(FileNotFoundError), (folder / INDEX).open("rb") as file:
+    lines: list[bytes] = []
+    with suppress(FileNotFoundError), open_regular(folder / INDEX) as file:
         file.seek(offset)
-        *lines, torn = file.read().split(b"\n")
-        return lines, file.tell() - len(torn)
-    return [], offset
+        for line in read_lines(file):
+            if line.endswith(b"\n"):
+                lines.append(line[:-1])
+                offset += len(line)
+    return lines, offset
 
 
 def add_to_index(

@@ -6,6 +6,7 @@ Signatures need the `cryptography` package, which is imported with the first one
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -48,7 +49,7 @@ def load_key(folder: Path) -> Key:
 
     path = folder / SECRET
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         if (folder / PUBLIC).exists():
             raise KeyProblem(
@@ -60,6 +61,8 @@ def load_key(folder: Path) -> Key:
         raise KeyProblem(f"The audit's key {path} cannot be read: {error.strerror}.") from error
     with os.fdopen(descriptor, "rb") as file:
         facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise KeyProblem(f"The audit's key {path} is no regular file: remove it, and bring the key back.")
         content = file.read(1000)
     if facts.st_mode & 0o077 or facts.st_uid != os.getuid():
         raise KeyProblem(
@@ -104,7 +107,7 @@ def new_key(folder: Path, key: Key | None = None) -> Key:
 def replace_key(folder: Path, key: Key | None = None) -> Key:
     """Put the old key aside, under its fingerprint, and use another one."""
     with suppress(FileNotFoundError):
-        old = (folder / PUBLIC).read_text().strip()
+        old = read_public(folder / PUBLIC)
         (folder / SECRET).unlink(missing_ok=True)
         (folder / PUBLIC).rename(folder / f"old-{fingerprint(old)}.pub")
     return new_key(folder, key)
@@ -114,10 +117,22 @@ def public_keys(folder: Path) -> dict[str, str]:
     """The public keys that this folder knows, present and former, by fingerprint."""
     known: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
-        public = path.read_text(errors="replace").strip()
-        if len(public) == 64 and not set(public) - set("0123456789abcdef"):
+        with suppress(OSError, ValueError):
+            public = read_public(path)
             known[fingerprint(public)] = public
     return known
+
+
+def read_public(path: Path) -> str:
+    """A stored public key; raises `OSError`, or `ValueError` if it is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError(f"{path} is no regular file")
+        public = file.read(1000).decode(errors="replace").strip()
+    if len(public) != 64 or set(public) - set("0123456789abcdef"):
+        raise ValueError(f"{path} holds no public key")
+    return public
 
 
 def is_signed_by(public: str, data: bytes, signature: bytes) -> bool:

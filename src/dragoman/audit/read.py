@@ -218,16 +218,16 @@ _told = msgspec.json.Decoder(_Told)
 def _of_chain(chain: Path, asked: Query) -> Iterator[dict[str, Any]]:
     paths = places.segments(chain)
     for path in paths:
-        known = seek.stored_seek(path)
+        known = seek.stored_places(path, asked.session)
         if known is None and path is not paths[-1]:
             seek.make_seek(path)
-            known = seek.stored_seek(path)
+            known = seek.stored_places(path, asked.session)
         if known is not None and (
             (asked.since and known.last < asked.since) or (asked.until and known.first >= asked.until)
         ):
             continue
         if known is not None and asked.session is not None:
-            found = _at(path, known.offsets(asked.session))
+            found = _at(path, known.offsets)
         elif asked.session is not None:
             found = _with(path, asked.session.encode())
         else:
@@ -247,8 +247,8 @@ def _record(line: bytes, chain: str) -> dict[str, Any]:
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The whole lines of a segment with their offsets."""
     offset = 0
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        for line in file:
+    with suppress(OSError), places.open_regular(path) as file:
+        for line in places.read_lines(file):
             if line.endswith(b"\n"):
                 yield offset, line[:-1]
             offset += len(line)
@@ -256,8 +256,8 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _with(path: Path, text: bytes) -> Iterator[bytes]:
     """The lines in which a text stands."""
-    with suppress(FileNotFoundError):
-        data = path.read_bytes()
+    with suppress(OSError), places.open_regular(path) as file:
+        data = file.read(places.LONGEST)
         place = data.find(text)
         while place >= 0:
             start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
@@ -270,18 +270,18 @@ def _with(path: Path, text: bytes) -> Iterator[bytes]:
 def _at(path: Path, offsets: list[int]) -> Iterator[bytes]:
     if not offsets:
         return
-    with suppress(FileNotFoundError), path.open("rb") as file:
+    with suppress(OSError), places.open_regular(path) as file:
         for offset in offsets:
             file.seek(offset)
-            yield file.readline()[:-1]
+            yield file.readline(places.LONGEST)[:-1]
 
 
 def _backwards(path: Path, chain: str) -> Iterator[dict[str, Any]]:
     """The records of a segment, the last one first."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        place, tail = file.seek(0, os.SEEK_END), b""
-        while place > 0:
-            size = min(places.BLOCK, place)
+    with suppress(OSError), places.open_regular(path) as file:
+        place, tail, size = file.seek(0, os.SEEK_END), b"", places.BLOCK
+        while place > 0 and len(tail) <= places.LONGEST:
+            size = min(2 * size if tail else places.BLOCK, place)
             place -= size
             file.seek(place)
             first, *lines = (file.read(size) + tail).split(b"\n")
@@ -301,9 +301,9 @@ def _changed(path: Path) -> str:
 
 def _lines_from(path: Path, offset: int) -> tuple[list[bytes], int]:
     """The whole lines from `offset` on, and where they end."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
+    with suppress(OSError), places.open_regular(path) as file:
         file.seek(offset)
-        *lines, torn = file.read().split(b"\n")
+        *lines, torn = file.read(places.LONGEST).split(b"\n")
         return lines, file.tell() - len(torn)
     return [], offset
 

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.atomic_file import replace_file
 from dragoman.audit import record
+from dragoman.audit.folder import LONGEST, open_regular, read_lines
 
 SUFFIX = ".seek"
 WORTH = 1 << 18
@@ -35,6 +36,22 @@ class Seek(msgspec.Struct, frozen=True):
         return _offsets.decode(found) if found is not None else []
 
 
+class _Span(msgspec.Struct, frozen=True):
+    size: int
+    first: str
+    last: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The times of a segment, and the places of one session."""
+
+    first: str
+    last: str
+    offsets: list[int]
+
+
+_SESSIONS = b',"sessions":{'
+_span = msgspec.json.Decoder(_Span)
 _offsets = msgspec.json.Decoder(list[int])
 _decoder = msgspec.json.Decoder(Seek)
 
@@ -74,21 +91,48 @@ class Places:
 def stored_seek(segment: Path) -> Seek | None:
     """What was stored about a segment; None if nothing was, or if the segment was written to since."""
     with suppress(OSError, *record.UNREADABLE):
-        known = _decoder.decode(segment.with_suffix(SUFFIX).read_bytes())
+        known = _decoder.decode(_read(segment.with_suffix(SUFFIX)))
         if known.size == segment.stat().st_size:
             return known
     return None
 
 
+def stored_places(segment: Path, session: str | None) -> Found | None:
+    """What was stored about a segment and one session; None as above.
+
+    The file is searched, not decoded: there may be hundreds of segments, each with thousands of sessions.
+    """
+    with suppress(OSError, ValueError, *record.UNREADABLE):
+        data = _read(segment.with_suffix(SUFFIX))
+        end = data.index(_SESSIONS)
+        told = _span.decode(data[:end] + b"}")
+        if told.size != segment.stat().st_size:
+            return None
+        offsets: list[int] = []
+        if session is not None:
+            name = msgspec.json.encode(session) + b":["  # a quote inside of a name is escaped
+            start = data.find(name, end)
+            if start >= 0:
+                start += len(name) - 1
+                offsets = _offsets.decode(data[start : data.index(b"]", start) + 1])
+        return Found(told.first, told.last, offsets)
+    return None
+
+
+def _read(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read(LONGEST)
+
+
 def make_seek(segment: Path) -> Places:
     """Read a segment and store its places."""
     places, offset = Places(), 0
-    with segment.open("rb") as file:
-        for line in file:
+    with suppress(OSError), open_regular(segment) as file:
+        for line in read_lines(file):
             if line.endswith(b"\n"):
                 with suppress(record.Broken):
                     facts = record.read_record(line)
                     places.add(str(facts.get("at")), facts.get("session"), offset)
             offset += len(line)
-    places.store(segment, offset)
+        places.store(segment, offset)
     return places

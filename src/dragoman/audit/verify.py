@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import time_ns
-from typing import Any
+from typing import Any, BinaryIO
 
 from dragoman.audit import folder as places
 from dragoman.audit import record, seek
@@ -147,9 +147,17 @@ class _Verifier:
     def read_index(self) -> None:
         """Read what the index has got since the last look: processes may be writing."""
         index = self._index
-        lines, index.offset = places.read_index(self._folder, index.offset)
+        try:
+            lines, index.offset = places.read_index(self._folder, index.offset)
+        except OSError as error:
+            self.problem("index", len(index.hashes), f"it cannot be read: {error.strerror}")
+            return
         for line in lines:
             self._index_line(line)
+        if (self._folder / places.INDEX).is_file():
+            rest = (self._folder / places.INDEX).stat().st_size - index.offset
+            if rest > places.LONGEST:
+                self.problem("index", len(index.hashes), f"the line is damaged: {places.TOO_LONG}")
 
     def _index_line(self, line: bytes) -> None:
         index = self._index
@@ -274,16 +282,25 @@ class _ChainCheck:
             self._problem(
                 expected, f"records {expected} to {int(path.stem) - 1} are gone: a segment was removed"
             )
+        try:
+            with places.open_regular(path) as file:
+                self._lines(path, file, last=last)
+        except OSError as error:
+            self._problem(expected, f"{path.name} cannot be read: {error.strerror}")
+
+    def _lines(self, path: Path, file: BinaryIO, *, last: bool) -> None:
         noted, offset = Places(), 0
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    self._line(line[:-1], noted, offset)
-                elif not (last and self._report.alive):
-                    self._torn(last, len(line))
-                offset += len(line)
-                if self._problems >= MOST_PROBLEMS or self._newer:
-                    return
+        for line in places.read_lines(file):
+            if line.endswith(b"\n"):
+                self._line(line[:-1], noted, offset)
+            elif len(line) > places.LONGEST:
+                self._problem(self._report.last + 1, f"it is damaged: {places.TOO_LONG}")
+                return
+            elif not (last and self._report.alive):
+                self._torn(last, len(line))
+            offset += len(line)
+            if self._problems >= MOST_PROBLEMS or self._newer:
+                return
         if not (last and self._report.alive):
             self._check_places(path, noted, offset)
 

@@ -69,7 +69,8 @@ def replay(policy: Policy, records: Iterable[dict[str, Any]]) -> Replay:
             decided[key] = (verdict.decision, verdict.rule)
         now, rule = decided[key]
         was = str(record.get("decision"))
-        unruled = record.get("by") == rule == DEFAULT  # a hook is told to go on, a question to ask
+        # Of a call that no rule is about, a hook is told that it may go on; a question is asked.
+        unruled = was == "allow" and record.get("by") == rule == DEFAULT
         if was != now and not unruled:
             change = found.changes.setdefault((was, now, rule), Change(was, now, rule))
             change.count += 1

@@ -28,9 +28,9 @@ def main(folder: Path, anchors: list[Path]) -> None:
     os.nice(KINDNESS)
     of = _expected(folder)
     _tell({"records": 0, "of": of})
-    heads = (line for path in anchors if path.exists() for line in read_anchor(path))
+    heads = (line for path in anchors if path.is_file() for line in read_anchor(path))
     report = verify(folder, heads, progress=lambda records: _tell({"records": records, "of": of})).facts()
-    absent = [str(path) for path in anchors if not path.exists()]
+    absent = [str(path) for path in anchors if not path.is_file()]
     report["notes"] += [f"the anchor {path} is not there: it proves nothing" for path in absent]
     _tell({"report": report})
 

@@ -36,7 +36,7 @@ def segments(folder: Path) -> list[Segment]:
     found: list[Segment] = []
     for chain in places.chains(folder):
         for path in places.segments(chain):
-            with suppress(FileNotFoundError):  # pruned meanwhile
+            with suppress(OSError):  # pruned meanwhile, or no file: the check tells
                 size = path.stat().st_size
                 if size:
                     found.append(Segment(path, chain.name, size, _begins(path), _ends(path, size)))
@@ -46,8 +46,8 @@ def segments(folder: Path) -> list[Segment]:
 @lru_cache(MOST_KNOWN)
 def _begins(path: Path) -> str:
     """Time of the first record; empty if it cannot be read."""
-    with suppress(record.Broken), path.open("rb") as file:
-        return record.read_head(file.readline()).at
+    with suppress(record.Broken), places.open_regular(path) as file:
+        return record.read_head(file.readline(places.LONGEST)).at
     return ""
 
 
@@ -62,8 +62,8 @@ def _ends(path: Path, size: int) -> str:
 
 def candidates(segment: Segment, asked: Query) -> Iterator[bytes]:
     """The whole lines that may match, the last one first: those with a value that the query asks for, else all."""
-    with suppress(FileNotFoundError):
-        data = segment.path.read_bytes()
+    with suppress(OSError), places.open_regular(segment.path) as file:
+        data = file.read(places.LONGEST)
         text = _sought(asked)
         yield from _all(data) if text is None else _with(data, text)
 

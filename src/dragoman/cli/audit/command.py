@@ -14,13 +14,13 @@ import click
 from dragoman.audit.browse.table import as_csv, as_ndjson
 from dragoman.audit.read import Follower, Query, latest, query, show
 from dragoman.cli.audit.show import print_record, print_records
-from dragoman.cli.audit.tell import tell
 from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.progress import Progress
 from dragoman.config.model import Config
+from dragoman.terminal import escape
 
 if TYPE_CHECKING:
     from dragoman.audit.keys import Key
@@ -144,9 +144,9 @@ def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...],
         click.echo(json.dumps(report.facts(), indent=2, ensure_ascii=False))
         ctx.exit(0 if report.consistent else 1)
     for problem in report.problems:
-        click.echo(f"{problem.chain}:{problem.record}: {problem.text}")
+        click.echo(escape(f"{problem.chain}:{problem.record}: {problem.text}"))
     for note in report.notes:
-        click.echo(f"note: {note}")
+        click.echo(escape(f"note: {note}"))
     chains = len(report.chains)
     what = f"{report.records} record{'s' * (report.records != 1)} in {chains} chain{'s' * (chains != 1)}"
     if not report.consistent:
@@ -185,7 +185,7 @@ def key(ctx: click.Context, new: bool, as_json: bool) -> None:
     folder = _folder()
     try:
         made = _change_key(folder) if new else load_key(folder)
-    except (KeyProblem, OSError) as error:
+    except (KeyProblem, OSError, ValueError) as error:
         complain(str(error))
         ctx.exit(1)
     facts = {"fingerprint": fingerprint(made.public), "public": made.public}
@@ -198,10 +198,11 @@ def key(ctx: click.Context, new: bool, as_json: bool) -> None:
 
 def _change_key(folder: Path) -> Key:
     """Use a new key, once the old one, if it is still there, has signed that."""
-    from dragoman.audit.keys import PUBLIC, draft_key, fingerprint, replace_key
+    from dragoman.audit.keys import PUBLIC, draft_key, fingerprint, read_public, replace_key
+    from dragoman.cli.audit.tell import tell
 
     made, old = draft_key(), folder / PUBLIC
-    former = fingerprint(old.read_text().strip()) if old.exists() else None
+    former = fingerprint(read_public(old)) if old.exists() else None
     tell("key_changed", former=former, fingerprint=fingerprint(made.public))
     return replace_key(folder, made)
 
@@ -224,7 +225,7 @@ def _heads(given: tuple[Path, ...], config: Config) -> Iterator[bytes]:
 
     configured = [Path(place[5:]) for place in config.audit.anchors if place.startswith("file:")]
     for path in dict.fromkeys([*given, *configured]):
-        if path.exists():
+        if path in given or path.is_file():  # what is configured may be replaced by a pipe that never ends
             yield from read_anchor(path)
         else:
             complain(f"the anchor {path} is not there: it proves nothing")

@@ -40,7 +40,7 @@ def examine(folder: Path, config: AuditConfig) -> list[Finding]:
     if not folder.is_dir():
         return []
     files = [Path(place.removeprefix(FILE)) for place in config.anchors if place.startswith(FILE)]
-    heads = [line for file in files if file.exists() for line in _lines(file)]
+    heads = [line for file in files if file.is_file() for line in _lines(file)]
     report = verify(folder, heads)
     return [
         *_chains(report),
