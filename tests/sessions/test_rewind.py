@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +210,28 @@ async def test_a_session_of_another_process_is_rewound_by_its_owner(
     assert prompts((await load(second, session, workspace)).replay) == ["say fig"]
     assert (await second.prompt(session, "say quince")).texts[-1] == "quince"
     assert "plum" not in told(heard)
+    done = CommandLine(owner.home, workspace).run("rewind", session, "--undo")
+    assert (done.returncode, "1 message brought back" in done.stderr) == (0, True), done.stderr
+    assert prompts((await load(owner, session, workspace)).replay) == ["say fig", "say plum"]
+
+
+async def test_a_rewind_that_was_not_recorded_before_a_crash_leaves_the_agent_its_session(
+    dragoman: Start, workspace: Path, heard: AgentLog
+) -> None:
+    gateway, session = await begun(dragoman, workspace, heard, "fig", "plum")
+    own = heard.params("session/prompt")[-1]["sessionId"]
+    gateway.leave()
+    await gateway.wait_exit()
+    cut = {"session": own, "drop": 1, "text": "say plum", "event": 5}
+    with closing(sqlite3.connect(gateway.home / "dragoman.db")) as directory:
+        (extra,) = directory.execute("SELECT extra FROM directory WHERE id = ?", (session,)).fetchone()
+        changed = json.dumps({**json.loads(extra or "{}"), "rewound": True, "cut": cut})
+        directory.execute("UPDATE directory SET extra = ? WHERE id = ?", (changed, session))
+        directory.commit()
+    again = await dragoman(agents={"scripted": resumable_agent(*heard.flags, caps=RESUME)})
+    await again.initialize()
+    loaded = await load(again, session, workspace)
+    assert (loaded.facts["revived"], prompts(loaded.replay)) == ("resume", ["say fig", "say plum"])
 
 
 async def test_a_stored_session_is_rewound_by_its_command(home: Path, workspace: Path) -> None:

@@ -20,6 +20,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import transcript
+from dragoman.gateway.delivery.conversation.undone import read_undone
 from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_own_meta
 from dragoman.gateway.lifecycle import worktrees
 from dragoman.gateway.ownership import takeover
@@ -151,7 +152,7 @@ async def _keep_box(gateway: Registry, session: Session) -> None:
 async def _climb(gateway: Registry, session: Session, agent: AgentConnection) -> tuple[str, JsonObject]:
     cut, ahead = session.entry.cut, False
     if cut:
-        ahead = cut.get("session") == session.agent_session_id
+        ahead = await _is_ahead(session, cut)
         result = await _fork_at(gateway, session, agent, cut) if ahead else None
         if result is not None:
             session.entry.save_extra(cut=None)
@@ -176,6 +177,16 @@ async def _climb(gateway: Registry, session: Session, agent: AgentConnection) ->
     result = await _new_with_recap(gateway, session, agent)
     session.entry.save_extra(cut=None)
     return "seed", result
+
+
+async def _is_ahead(session: Session, cut: JsonObject) -> bool:
+    """Whether the agent's session has what a rewind undid; not if a crash came before the record of the rewind."""
+    event, journal = cut.get("event"), session.journal
+    if cut.get("session") != session.agent_session_id:
+        return False
+    if event is None or journal is None:
+        return True
+    return event in await read_undone(journal.store, session.id)
 
 
 async def _fork_at(

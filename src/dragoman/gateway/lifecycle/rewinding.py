@@ -219,7 +219,15 @@ class Rewinding:
         }
         ahead = session.entry.cut.get("drop") if self._is_ahead() else 0
         drop = len(since) + (ahead if isinstance(ahead, int) else 0)
-        cut = {"session": session.agent_session_id, "drop": drop, "text": message.text}
+        cut: JsonObject = {
+            "session": session.agent_session_id,
+            "drop": drop,
+            "text": message.text,
+            "event": message.event,
+        }
+        session.entry.save_extra(
+            cut=cut
+        )  # before the record: a crash between must not bring back what is undone
         await self._record(facts)
         count = f"{len(since)} message{'s' if len(since) != 1 else ''}"
         self._tell(
