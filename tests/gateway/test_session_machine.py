@@ -206,6 +206,40 @@ class SessionMachine(RuleBasedStateMachine):
                 world.expect(not story or story[-1] in seen, f"{client} did not see {story[-1:]}: {seen}")
 
 
+class RewindingMachine(SessionMachine):
+    """The same with rewinds, from any client at any time."""
+
+    @rule(
+        who=which,
+        what=which,
+        wish=st.sampled_from([{"retry": True}, {"undo": True}, {"to": 1}, {"to": 2}]),
+        wait=turns,
+    )
+    def rewind(self, who: int, what: int, wish: dict[str, object], wait: int) -> None:
+        client = self.client(who)
+        if client is not None:
+            self.world.rewind(client, self.session(what), wish)
+        self.world.loop.turns(wait)
+
+    def _probe(self) -> None:
+        """A client that comes last is shown what is not undone, and the session goes on."""
+        super()._probe()
+        world = self.world
+        for session in [each for each in dict.fromkeys(world.sessions) if each in world.rewound]:
+            client = world.add_client(world.running[0])
+            loaded = world.load(client, session)
+            world.loop.pass_time(60.0)
+            if not loaded.ok:
+                continue  # deleted
+            world.read_journals()
+            shown = world.shown(session)
+            seen = [text for text in client.texts(session) if text in world.story(session)]
+            world.expect(seen == shown, f"{client} was shown {seen} of {session}, not {shown}")
+            prompt = world.prompt(client, session, say=1)
+            world.loop.pass_time(60.0)
+            world.expect(prompt.ok, f"a rewound session does not go on: {prompt}")
+
+
 def _settings(**changes: Any) -> settings:
     return settings(deadline=None, suppress_health_check=list(HealthCheck), **changes)
 
@@ -216,6 +250,20 @@ def test_sessions_keep_their_rules_in_any_order_of_events() -> None:
         SessionMachine,
         settings=_settings(derandomize=True, max_examples=200, stateful_step_count=30, database=None),
     )
+
+
+@pytest.mark.timeout(300)
+def test_sessions_are_rewound_in_any_order_of_events() -> None:
+    run_state_machine_as_test(
+        RewindingMachine,
+        settings=_settings(derandomize=True, max_examples=40, stateful_step_count=30, database=None),
+    )
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_sessions_are_rewound_in_many_orders_of_events() -> None:
+    run_state_machine_as_test(RewindingMachine, settings=_settings(max_examples=1000, stateful_step_count=50))
 
 
 @pytest.mark.long

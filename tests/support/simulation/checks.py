@@ -15,7 +15,10 @@ def check_all(world: World) -> None:
     world.read_journals()
     for client in world.clients:
         for session in client.streams:
-            StreamCheck(world, client, session).check()
+            if (
+                session not in world.rewound
+            ):  # what a replay leaves out there depends on when it was asked for
+                StreamCheck(world, client, session).check()
         for call in client.calls.values():
             error = (call.answer or {}).get("error") or {}
             world.expect("Internal error" not in error.get("message", ""), f"{client}: {call}")

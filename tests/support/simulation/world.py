@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.conversation.undone import MARK, NOTHING, read_undone_record
 from dragoman.store import segments
 from support.simulation.agent import Message
 from support.simulation.client import Call, SimulatedClient
@@ -50,6 +51,8 @@ class World:
         """Every event that was stored, by session and number, also of sessions deleted since."""
         self.remembered: dict[str, list[Message]] = {}
         """What agents would replay of their sessions."""
+        self.rewound: set[str] = set()
+        """Sessions that a client asked to rewind."""
         self.performed: list[str] = []
         """The scripts that agents began to perform."""
         self.said: dict[str, list[str]] = {}
@@ -110,6 +113,14 @@ class World:
                 found[text] = seq
         return found
 
+    def shown(self, session: str) -> list[str]:
+        """What the agent said and no rewind undid."""
+        undone = NOTHING
+        for _, line in sorted(self.journals.get(session, {}).items()):
+            if line.startswith(MARK):
+                undone = read_undone_record(line)
+        return [text for text, seq in self.story(session).items() if seq not in undone]
+
     # -- processes and clients
 
     def start_process(self, *, durable: bool = False) -> SimulatedProcess:
@@ -145,6 +156,10 @@ class World:
     def resume(self, client: SimulatedClient, session: str, after: int | None = None) -> Call:
         meta = {} if after is None else {"_meta": {"dragoman": {"afterSeq": after}}}
         return client.call("session/resume", {"cwd": str(self.folder), "mcpServers": [], **meta}, session)
+
+    def rewind(self, client: SimulatedClient, session: str, wish: dict[str, object]) -> Call:
+        self.rewound.add(session)
+        return client.call("_dragoman/rewind", wish, session)
 
     def prompt(self, client: SimulatedClient, session: str, **script: object) -> Call:
         text = json.dumps({**script, "n": self.next()})
