@@ -146,10 +146,14 @@ async def _copy(client: ClientConnection, request: Request, original: Session, s
     try:
         if wish.wake or same:
             result = await restart_agent.restart(gateway, session, client)
-    except (RpcError, asyncio.CancelledError):
-        await gateway.close_session(session)
-        await gateway.directory.delete(session.id)
-        raise
+    except (RpcError, asyncio.CancelledError) as error:
+        if wish.wake or not isinstance(error, RpcError):
+            await gateway.close_session(session)
+            await gateway.directory.delete(session.id)
+            raise
+        session.binding.know("")  # it gets a recap when it can be started
+        session.entry.save_extra(cut=None)
+        session.notice(f"The agent is not available: {error.message}")
     session.attach(client)
     shown = session.result_for(client, result)
     auditing.session_began(session, client.terms.identity.name, original.id, params.get("mcpServers"))
