@@ -9,11 +9,8 @@ import pytest
 
 from dragoman.commits.engine import Engine
 from dragoman.config.sections.checkpoints import CheckpointsConfig
-from dragoman.config.sections.worktrees import WorktreesConfig
 from dragoman.gateway.ports.checkpoints import SharedChanges, Touched
 from dragoman.gateway.ports.commits import CommitError, Committed, CommitWish
-from dragoman.gateway.ports.worktrees import BoxChoice, WorktreeWish
-from dragoman.worktrees.engine import Engine as Worktrees
 from support.commits.repository import Repository
 
 
@@ -127,17 +124,6 @@ def test_a_commit_in_a_linked_worktree_is_on_its_branch(repository: Repository, 
         done.commit,
         before,
     )
-
-
-def test_the_clone_of_a_boxed_session_is_not_read_outside_of_its_box(repository: Repository) -> None:
-    repository.commit(a="1\n")
-    state, root = repository.home / "state", str(repository.folder)
-    made = Worktrees(state / "worktrees").create(
-        "s", root, root, WorktreeWish(name="one"), WorktreesConfig(), box=BoxChoice("scripted", "box")
-    )
-    clone = Repository(Path(made.folder), repository.home)
-    clone.write("a", "2\n")
-    assert "dragoman worktrees merge one -m TEXT" in refused("boxed", clone, "a")
 
 
 def test_submodules_are_committed_by_their_commits(repository: Repository, tmp_path: Path) -> None:

@@ -27,8 +27,7 @@ from dragoman.cli.entry import complain
 from dragoman.cli.policy.opening import Policies, open_remembered
 from dragoman.cli.sessions.unlisted import UNLISTED_SECONDS, log_unlisted
 from dragoman.cli.settings import here
-from dragoman.cli.worktrees.opening import open_worktrees
-from dragoman.commits.service import CommitService
+from dragoman.cli.worktrees.opening import open_commits, open_worktrees
 from dragoman.config.errors import ConfigError
 from dragoman.config.load import load
 from dragoman.config.model import AgentConfig, Config
@@ -140,7 +139,7 @@ async def gateway(
         checkpoints=checkpoints,
         search=feeder,
         worktrees=open_worktrees(config, paths, audit, boxes, custody),
-        commits=CommitService(paths.state_dir, config.checkpoints),
+        commits=open_commits(config, paths, boxes, custody),
     )
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)

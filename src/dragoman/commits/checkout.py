@@ -64,9 +64,9 @@ class Checkout:
         """The branch that is checked out; empty for a detached head."""
         return head_branch(self.own)
 
-    def head(self) -> str:
-        """The last commit; empty if there is none yet."""
-        found = self.project.run("rev-parse", "--verify", "-q", "HEAD^{commit}", accepted=(0, 1, 128))
+    def head(self, ref: str = "HEAD") -> str:
+        """The last commit of a ref, or of what is checked out; empty if there is none yet."""
+        found = self.project.run("rev-parse", "--verify", "-q", f"{ref}^{{commit}}", accepted=(0, 1, 128))
         return found.decode().strip()
 
     @property

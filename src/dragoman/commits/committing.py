@@ -48,7 +48,7 @@ def commit(checkout: Checkout, plan: CommitPlan, message: str, limits: Limits) -
         tree = git.run("write-tree", "--missing-ok", index=made).decode().strip()
         files = sorted(difference.paths(git, checkout.base, tree))
         if not files:
-            raise nothing_to_commit(checkout)
+            raise nothing_to_commit(checkout.root)
         parents = ["-p", plan.head] if plan.head else []
         new = git.run("commit-tree", tree, *parents, given=text.encode()).decode().strip()
         began = time.time_ns()
@@ -65,8 +65,8 @@ def commit(checkout: Checkout, plan: CommitPlan, message: str, limits: Limits) -
     return Committed(new, plan.branch, [shown(path) for path in files], list(plan.left))
 
 
-def nothing_to_commit(checkout: Checkout) -> CommitError:
-    return CommitError(f"There is nothing to commit in {checkout.root}", "nothing_to_commit")
+def nothing_to_commit(root: str) -> CommitError:
+    return CommitError(f"There is nothing to commit in {root}", "nothing_to_commit")
 
 
 def clean_message(message: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from dragoman.checkpoints.capture import own_pattern
 from dragoman.checkpoints.git import find_git
 from dragoman.commits import committing, hooked, uncommitted
+from dragoman.commits.boxed import BoxedClone
 from dragoman.commits.checkout import Checkout
 from dragoman.commits.pull_requests import open_pull_request, plan_pull_request
 from dragoman.commits.pushing import push
@@ -28,14 +29,18 @@ from dragoman.gateway.ports.commits import (
     PushPlan,
     Uncommitted,
 )
-from dragoman.worktrees.records import Records
+from dragoman.gateway.ports.worktrees import WorktreeError
+from dragoman.worktrees.boxed import Enter
+from dragoman.worktrees.records import Record, Records
+from dragoman.worktrees.repository import Repository
 
 NO_GIT = "There is no program `git` on the PATH: install git"
 
 
 class Engine:
-    def __init__(self, state: Path, limits: CheckpointsConfig) -> None:
-        """`state` is the state folder, which is never committed."""
+    def __init__(self, state: Path, limits: CheckpointsConfig, enter: Enter | None = None) -> None:
+        """`state` is the state folder, which is never committed; `enter` runs commands in the boxes of sessions."""
+        self._enter = enter
         self._state = state
         self._limits = Limits(limits.max_files, limits.max_file_bytes, limits.max_bytes)
         self._records = Records(state / "worktrees")
@@ -54,19 +59,28 @@ class Engine:
 
     def plan(self, root: str, wish: CommitWish, touched: Touched | None) -> CommitPlan:
         with self._explained(root):
+            boxed = self._boxed(root)
+            if boxed is not None:
+                return boxed.plan(wish, touched)
             return make_plan(self._checkout(root), wish, touched, self._limits, self._own(root))
 
     def commit(self, plan: CommitPlan, message: str, *, hooks: bool) -> Committed:
         with self._explained(plan.root):
-            checkout = self._checkout(plan.root)
             if not plan.names:
-                raise committing.nothing_to_commit(checkout)
+                raise committing.nothing_to_commit(plan.root)
+            boxed = self._boxed(plan.root)
+            if boxed is not None:
+                return boxed.commit(plan, message, hooks=hooks)
+            checkout = self._checkout(plan.root)
             if hooks:
                 return hooked.commit(checkout, plan, message)
             return committing.commit(checkout, plan, message, self._limits)
 
     def plan_push(self, root: str) -> PushPlan:
         with self._explained(root):
+            record = self._clone_at(root)
+            if record is not None:
+                return plan_push(self._checkout(record.repository), record.branch)
             return plan_push(self._checkout(root))
 
     def push(self, plan: PushPlan, *, hooks: bool) -> Pushed:
@@ -90,14 +104,26 @@ class Engine:
             raise CommitError(f"The folder {root} does not exist any more", "folder_missing")
         if os.path.realpath(root) != root:
             raise CommitError(f"{root} is a symlink now, or below one: put the folder back", "other_folder")
-        for record in self._records.all():
-            if record.form == "clone" and record.folder == root:
-                raise CommitError(
-                    f"{root} is the clone of a boxed session, which git reads in its sandbox alone: `dragoman worktrees "
-                    f"merge {record.name} -m TEXT` commits and merges it",
-                    "boxed",
-                )
+        if self._clone_at(root) is not None:
+            raise CommitError(
+                f"{root} is the clone of a boxed session, which git reads in its sandbox alone: `dragoman changes` "
+                "shows what the session changed",
+                "boxed",
+            )
         return Checkout(self._program, root)
+
+    def _clone_at(self, root: str) -> Record | None:
+        """The worktree whose folder it is, if that is a clone."""
+        return next((one for one in self._records.all() if one.form == "clone" and one.folder == root), None)
+
+    def _boxed(self, root: str) -> BoxedClone | None:
+        record = self._clone_at(root)
+        if record is None:
+            return None
+        if self._program is None:
+            raise CommitError(NO_GIT, "no_git")
+        view = self._records.home(record.repository) / ".view"
+        return BoxedClone(Repository(self._program, record.repository, view, self._enter), record)
 
     def _own(self, root: str) -> str | None:
         return own_pattern(root, self._state)
@@ -106,6 +132,8 @@ class Engine:
     def _explained(self, root: str) -> Iterator[None]:
         try:
             yield
+        except WorktreeError as error:
+            raise CommitError(str(error), error.code, error.paths) from error
         except OSError as error:
             raise CommitError(
                 f"The repository of {root} cannot be read or written: {error.filename or ''} {error.strerror}",

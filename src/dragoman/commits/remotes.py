@@ -15,15 +15,15 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SCP = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>\[[^\]]+\]|[^/:@]+):(?P<path>.*)")
 
 
-def plan_push(checkout: Checkout) -> PushPlan:
-    """Where the branch that is checked out would be pushed to; always to a branch of the same name."""
-    branch = checkout.branch
+def plan_push(checkout: Checkout, branch: str = "") -> PushPlan:
+    """Where a branch, or the one that is checked out, would be pushed to; always to a branch of the same name."""
+    commit = checkout.head(f"refs/heads/{branch}" if branch else "HEAD")
+    branch = branch or checkout.branch
     if not branch:
         raise CommitError(
             f"{checkout.root} has no branch checked out (its head is detached): `git switch -c NAME` makes one",
             "detached_head",
         )
-    commit = checkout.head()
     if not commit:
         raise CommitError(f"{checkout.root} has no commit yet, so there is nothing to push", "no_commit")
     name = _name(checkout, branch)

@@ -18,11 +18,25 @@ def make_plan(
     checkout: Checkout, wish: CommitWish, touched: Touched | None, limits: Limits, own: str | None
 ) -> CommitPlan:
     check_branch(checkout)
-    if touched is not None and touched.folder != checkout.root:
+    names, left = choose(_uncommitted(checkout, limits, own), checkout.root, wish, touched)
+    return CommitPlan(
+        root=checkout.root,
+        branch=checkout.branch,
+        head=checkout.head(),
+        names=tuple(names),
+        files=tuple(shown(name) for name in names),
+        left=tuple(shown(name) for name in left),
+    )
+
+
+def choose(
+    names: list[bytes], root: str, wish: CommitWish, touched: Touched | None
+) -> tuple[list[bytes], list[bytes]]:
+    """Of the paths that are not committed those that the wish means, and those that are left because of others."""
+    if touched is not None and touched.folder != root:
         raise CommitError(
-            f"The checkpoints of the session are of {touched.folder}, not of {checkout.root}", "other_folder"
+            f"The checkpoints of the session are of {touched.folder}, not of {root}", "other_folder"
         )
-    names = _uncommitted(checkout, limits, own)
     left: list[bytes] = []
     if wish.paths:
         names = _named(names, wish.paths)
@@ -33,14 +47,7 @@ def make_plan(
             raise SharedChanges([shown(name) for name in shared], "commit")
         if wish.shared == "leave":
             left, names = shared, [name for name in names if name not in touched.shared]
-    return CommitPlan(
-        root=checkout.root,
-        branch=checkout.branch,
-        head=checkout.head(),
-        names=tuple(names),
-        files=tuple(shown(name) for name in names),
-        left=tuple(shown(name) for name in left),
-    )
+    return names, left
 
 
 def check_branch(checkout: Checkout) -> None:

@@ -21,11 +21,12 @@ from dragoman.gateway.ports.commits import (
 
 if TYPE_CHECKING:
     from dragoman.commits.engine import Engine
+    from dragoman.worktrees.boxed import Enter
 
 
 class CommitService:
-    def __init__(self, state: Path, limits: CheckpointsConfig) -> None:
-        self._given = (state, limits)
+    def __init__(self, state: Path, limits: CheckpointsConfig, enter: Enter | None = None) -> None:
+        self._given = (state, limits, enter)
 
     @cached_property
     def _engine(self) -> Engine:

@@ -43,6 +43,10 @@ STATE = (
     f"|| exit; echo complete; }} | head -c {LARGEST_STATE}"
 )
 PACK = f'exec 2>/dev/null; printf "%s\\n" "$@" | git pack-objects --revs --stdout -q | head -c {LARGEST_PACK}'
+COMMIT_SOME = (
+    "exec 2>&1; export GIT_LITERAL_PATHSPECS=1; message=$1; shift; "
+    'git add -A -- "$@" && git commit -q --no-verify --only -m "$message" -- "$@"'
+)
 COMMIT = 'exec 2>&1; message=$1; shift; git add -A -- . "$@" && git commit -q --no-verify -m "$message"'
 
 
@@ -89,12 +93,13 @@ class Clone:
         name = branch.decode().removeprefix("refs/heads/")
         return CloneState(_id(head), name, commits, changed)
 
-    def commit(self, message: str, author: tuple[str, str]) -> None:
-        """Commit all files, except those that were copied into it."""
+    def commit(self, message: str, author: tuple[str, str], names: Sequence[str] = ()) -> None:
+        """Commit these files, or all except those that were copied into it."""
         if len(message) > LONGEST_MESSAGE:
             raise WorktreeError(f"The message is longer than {LONGEST_MESSAGE >> 10} KB", "bad_message")
         excluded = [f":(exclude,top,literal){name}" for name in self._record.copied]
-        with self._run(COMMIT, message, *excluded, author=author):
+        script, words = (COMMIT_SOME, names) if names else (COMMIT, excluded)
+        with self._run(script, message, *words, author=author):
             pass
 
     def send(self, target: View, commits: Sequence[str]) -> None:

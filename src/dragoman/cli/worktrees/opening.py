@@ -16,6 +16,7 @@ from dragoman.config.root import WORKSPACE_FILE
 from dragoman.config.sections.worktrees import WorktreesConfig
 from dragoman.gateway.ports.acts import Acting, from_threads, unrecorded
 from dragoman.gateway.ports.audit import Audit
+from dragoman.gateway.ports.commits import Commits
 from dragoman.gateway.ports.worktrees import WorktreeError, Worktrees
 
 if TYPE_CHECKING:
@@ -49,3 +50,10 @@ def open_worktrees(config: Config, paths: Paths, audit: Audit, boxes: Boxes, cus
 
     enter = entering(BoxRunner(config, boxes, custody))
     return WorktreeService(paths.state_dir / "worktrees", settings_for, from_threads(audit), enter)
+
+
+def open_commits(config: Config, paths: Paths, boxes: Boxes, custody: Custody) -> Commits:
+    from dragoman.cli.worktrees.boxes import BoxRunner, entering
+    from dragoman.commits.service import CommitService
+
+    return CommitService(paths.state_dir, config.checkpoints, entering(BoxRunner(config, boxes, custody)))
