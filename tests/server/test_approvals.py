@@ -299,3 +299,25 @@ async def test_who_wants_another_mode_does_not_approve_it(
     chosen = [o["optionId"] for o in question["params"]["options"] if o["kind"] == "allow_once"]
     ann.reply(question, {"outcome": {"outcome": "selected", "optionId": chosen[0]}})
     await switch
+
+
+@pytest.mark.parametrize("method", ["session/set_mode", "session/set_config_option"])
+async def test_a_mode_through_another_process_counts_as_its_senders(
+    serve: Serve, dragoman: Start, tokens: TokenFile, workspace: Path, method: str
+) -> None:
+    rule = {"name": "modes", "decision": "ask", "kind": ["switch_mode"], "approvers": ["role:approve"]}
+    set_up: Any = {"agents": {"scripted": agent("--modes")}, "policy": {"rules": [rule]}}
+    people = People(await serve(**set_up), tokens, workspace)
+    editor = await dragoman("acp", "scripted", "--connect", "never", **set_up)
+    await editor.initialize()
+    session = await editor.new_session(workspace)
+    ann = await people.join("ann", session, "control")
+    wish = {"modeId": "code"} if method == "session/set_mode" else {"configId": "mode", "value": "code"}
+    meta = {"dragoman": {"promptedBy": "someone else"}}
+    switch = asyncio.ensure_future(ann.request(method, {"sessionId": session, **wish, "_meta": meta}))
+    question = await editor.next_message(ASKED)
+    assert approval(question)["promptedBy"] == "ann"
+    assert await asked_of(ann) == []
+    chosen = [o["optionId"] for o in question["params"]["options"] if o["kind"] == "allow_once"]
+    editor.reply(question, {"outcome": {"outcome": "selected", "optionId": chosen[0]}})
+    await switch

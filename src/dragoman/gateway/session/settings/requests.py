@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.json_types import decode_object, encode, read_object
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, read_object, with_own_meta
+from dragoman.gateway.rewriting.rewrite import meta_in
 from dragoman.gateway.session.forwarding import ask_owner
 from dragoman.gateway.session.settings.choices import CATEGORY_OF, SET_MODE, SET_MODEL, SET_OPTION
 from dragoman.gateway.session.settings.options import MODE, MODEL, without_booleans
+from dragoman.gateway.session.turn import prompter_of
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import message
 from dragoman.wire.errors import invalid_params
@@ -44,15 +46,27 @@ def set_in_older_words(client: ClientConnection, request: Request) -> None:
 
     def forward() -> None:
         if category in session.options.native or option is None:
-            session.forwarding.to_agent(request, result=lambda reply: _as_known(client, reply))
+            params = _named(client, session, request)
+            session.forwarding.to_agent(request, params, result=lambda reply: _as_known(client, reply))
             return
-        params = encode({"sessionId": session.id, "configId": option.get("id"), "value": value})
+        wish = {"sessionId": session.id, "configId": option.get("id"), "value": value}
+        params = _named(client, session, request, wish)
         session.forwarding.to_agent(request, params, SET_OPTION, lambda reply: Reply(result=message.EMPTY))
 
     if category == MODE:
         _switch(client, session, request, value, forward, older=True)
     else:
         forward()
+
+
+def _named(
+    client: ClientConnection, session: Session, request: Request, params: JsonObject | None = None
+) -> bytes:
+    """The params of a request. The owner of a followed session is told whose it is: to it we are one local client."""
+    if not session.follows:
+        return request.params if params is None else encode(params)
+    given = decode_object(request.params) if params is None else params
+    return encode(with_own_meta(given, promptedBy=prompter_of(client, meta_in(request.members))))
 
 
 def _as_known(client: ClientConnection, reply: Reply) -> Reply:
@@ -76,7 +90,7 @@ def _switch(
     if not session.options.offers(MODE, value, older=older):
         raise invalid_params(f"The mode {value!r} is not offered by the agent", "mode")
 
-    identity = client.terms.identity.name
+    identity = prompter_of(client, meta_in(request.members))
 
     def granted() -> None:
         session.choices.grant(value, identity)
@@ -103,10 +117,11 @@ def set_config_option(client: ClientConnection, request: Request) -> None:
 
     def forward() -> None:
         if category is None:
-            session.forwarding.to_agent(request, result=answer)
+            session.forwarding.to_agent(request, _named(client, session, request), result=answer)
             return
         method = OLDER[category]
-        old = encode({"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")})
+        wish = {"sessionId": session.id, CATEGORY_OF[method][1]: params.get("value")}
+        old = _named(client, session, request, wish)
         session.forwarding.to_agent(request, old, method, answer)
 
     if mode is not None and mode.get("id") == params.get("configId"):
