@@ -135,6 +135,32 @@ def test_programs_that_a_repository_names_are_not_run(
     assert not mark.exists()
 
 
+def test_hooks_run_if_a_person_allows_them(shell: CommandLine, repository: Checkout, tmp_path: Path) -> None:
+    worked(shell, "one", "sh echo new > c")
+    hooks, mark = repository.folder / ".git" / "hooks", tmp_path / "ran"
+    hooks.mkdir(exist_ok=True)
+    for name in ("pre-commit", "post-merge"):
+        (hooks / name).write_text(f"#!/bin/sh\necho {name} >> {mark}\n")
+        (hooks / name).chmod(0o755)
+    head = repository.commit("meanwhile", b="other\n")
+    mark.unlink()
+    refusing = hooks / "pre-merge-commit"
+    refusing.write_text("#!/bin/sh\necho tests fail; exit 1\n")
+    refusing.chmod(0o755)
+    assert "tests fail" in refused(shell, "worktrees", "merge", "one", "-m", "Add c", "--hooks")
+    assert (repository.git("rev-parse", "HEAD"), repository.git("status", "--porcelain")) == (head, "")
+    refusing.unlink()
+    done = shell.run("worktrees", "merge", "one", "--hooks", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["files"] == ["c"]
+    assert mark.read_text() == "pre-commit\npost-merge\n"
+    assert "removed one" in shell.run("worktrees", "clean").stdout
+    worked(shell, "two", "sh echo theirs > a")
+    head = repository.commit("ours", a="ours\n")
+    assert "CONFLICT" in refused(shell, "worktrees", "merge", "two", "-m", "x", "--hooks")
+    assert (repository.git("rev-parse", "HEAD"), repository.git("status", "--porcelain")) == (head, "")
+
+
 def test_a_deleted_session_leaves_what_would_be_lost(shell: CommandLine, repository: Checkout) -> None:
     session, tree = worked(shell, "one", "sh echo new > c")
     done = shell.run("sessions", "delete", "-y", session)

@@ -20,7 +20,7 @@ from dragoman.gateway.ports.worktrees import (
     Worktree,
     WorktreeError,
 )
-from dragoman.worktrees import making, merging
+from dragoman.worktrees import hooked, making, merging
 from dragoman.worktrees.boxed import Enter
 from dragoman.worktrees.records import Record, Records
 from dragoman.worktrees.repository import Repository, as_worktree_error
@@ -70,11 +70,22 @@ class Ends:
     # -- at the end
 
     def merge(
-        self, name: str, repository: str | None, message: str | None, into: str | None, by: str = LOCAL
+        self,
+        name: str,
+        repository: str | None,
+        message: str | None,
+        into: str | None,
+        by: str = LOCAL,
+        *,
+        hooks: bool = False,
     ) -> Merged:
+        """Merge into the branch that is checked out; with `hooks` a person allows what the repository configures."""
+
         def act(place: Repository, record: Record) -> Merged:
-            with self._act("worktree_merged", record, by, place, into=into or record.into):
-                return merging.merge(place, record, message, into)
+            facts: dict[str, Any] = {"hooks": True} if hooks else {}
+            with self._act("worktree_merged", record, by, place, into=into or record.into, **facts):
+                way = hooked.merge if hooks else merging.merge
+                return way(place, record, message, into)
 
         return self._with(name, repository, act)
 

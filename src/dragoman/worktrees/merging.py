@@ -25,7 +25,7 @@ DRAFT = "index.dragoman"
 
 def merge(repository: Repository, record: Record, message: str | None, into: str | None) -> Merged:
     """Merge the worktree's branch into the one that is checked out in the repository."""
-    target = _target(repository, record, into)
+    target = target_of(repository, record, into)
     tip = commit_all(repository, record, message)
     repository.check_submodules(tip, f"merge {record.branch} with git")
     view, head = repository.view(), repository.head()
@@ -37,7 +37,7 @@ def merge(repository: Repository, record: Record, message: str | None, into: str
         tree = _merged_tree(view, head, tip, record, target)
         words = f"Merge branch '{record.branch}' into {target}"
         new = view.run("commit-tree", tree, "-p", head, "-p", tip, "-m", words).decode().strip()
-    files = _files(view, head, new)
+    files = changed_files(view, head, new)
     index = repository.own / "index"
     _move(view, head, new, index, repository.root)
     try:
@@ -50,7 +50,7 @@ def merge(repository: Repository, record: Record, message: str | None, into: str
     return Merged(record.name, new, target, files)
 
 
-def _target(repository: Repository, record: Record, into: str | None) -> str:
+def target_of(repository: Repository, record: Record, into: str | None) -> str:
     repository.check_calm()
     target = repository.branch
     if not target:
@@ -83,7 +83,7 @@ def _commit_clone(repository: Repository, record: Record, message: str | None) -
     clone = repository.clone(record)
     state = clone.state()
     _check_branch(state.branch, record)
-    _check_changes(state.changed, record, message)
+    check_changes(state.changed, record, message)
     if state.changed:
         clone.commit(message or "", repository.author)
         state = clone.state()
@@ -95,7 +95,7 @@ def _commit_linked(repository: Repository, record: Record, message: str | None) 
     admin = linked(repository, record)
     _check_branch(head_branch(admin), record)
     with look(repository, record) as content:
-        _check_changes(content.changed, record, message)
+        check_changes(content.changed, record, message)
         if not content.changed:
             return content.commit
         new = _commit(content, record, message or "")
@@ -114,7 +114,7 @@ def _check_branch(branch: str, record: Record) -> None:
         )
 
 
-def _check_changes(changed: list[bytes], record: Record, message: str | None) -> None:
+def check_changes(changed: list[bytes], record: Record, message: str | None) -> None:
     if changed and not message:
         names = [path.decode(errors="backslashreplace") for path in changed]
         raise WorktreeError(
@@ -208,7 +208,7 @@ def rebase(repository: Repository, record: Record) -> Merged:
         raise WorktreeError(
             f"{record.branch} has moved meanwhile, so nothing was rebased: try again", "moved"
         ) from error
-    return Merged(record.name, new, onto, _files(view, base, new))
+    return Merged(record.name, new, onto, changed_files(view, base, new))
 
 
 def _picked(view: View, commit: str, parent: str, onto: str, record: Record, branch: str) -> str:
@@ -257,7 +257,7 @@ def _move(view: View, old: str, new: str, index: Path, tree: str) -> None:
         ) from error
 
 
-def _files(view: View, old: str, new: str) -> list[str]:
+def changed_files(view: View, old: str, new: str) -> list[str]:
     names = view.run("diff-tree", "-r", "-z", "--name-only", old, new).split(b"\0")
     return [name.decode(errors="backslashreplace") for name in names if name]
 

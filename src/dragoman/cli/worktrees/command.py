@@ -87,15 +87,18 @@ def list_worktrees(repository: str | None, as_json: bool) -> None:
 @click.option(
     "--into", metavar="BRANCH", help="The branch that is checked out, if it is not the one NAME began on."
 )
+@click.option("--hooks", is_flag=True, help="Let git run the repository's hooks, filters and merge drivers.")
 @WHERE
 @AS_JSON
-def merge(name: str, message: str | None, into: str | None, repository: str | None, as_json: bool) -> None:
+def merge(
+    name: str, message: str | None, into: str | None, hooks: bool, repository: str | None, as_json: bool
+) -> None:
     """Merge a worktree's branch into the one that its repository has checked out.
 
-    Hooks, filters and merge drivers of the repository do not run. A conflict changes nothing.
+    Hooks, filters and merge drivers of the repository do not run without --hooks. A conflict changes nothing.
     """
     with _recording() as (_, engine):
-        done = engine.merge(name, _root(repository), message, into)
+        done = engine.merge(name, _root(repository), message, into, hooks=hooks)
     _tell(done, as_json, "merged into")
 
 
