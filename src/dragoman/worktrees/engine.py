@@ -119,6 +119,7 @@ class Engine(Ends):
     @contextmanager
     def _making(self, repository: Repository, record: Record, by: str) -> Iterator[None]:
         """Write the record of a worktree that the block makes; what a failure leaves is removed."""
+        repository.check_room(record.base, self._records.folder)
         with self._act("worktree_made", record, by, commit=record.base):
             self._records.write(record)
             try:

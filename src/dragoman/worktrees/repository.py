@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from functools import cached_property
 from pathlib import Path
@@ -158,6 +159,18 @@ class Repository:
                     f"support submodules: {instead}",
                     "submodules",
                 )
+
+    def check_room(self, commit: str, folder: Path) -> None:
+        """Raise if the files of a commit do not fit on the disk of a folder: git does not say so."""
+        sizes = self.view().run("ls-tree", "-r", "-z", "--format=%(objectsize)", commit).split(b"\0")
+        needed = sum(int(size) for size in sizes if size.isdigit())
+        free = shutil.disk_usage(folder).free
+        if needed > free:
+            raise WorktreeError(
+                f"No space left for a worktree of {self.root}: its files have {needed >> 20} MB, and {folder} has "
+                f"{free >> 20} MB",
+                "no_space",
+            )
 
     def check_calm(self) -> None:
         """Raise if a merge, rebase or the like is under way in the repository itself."""
