@@ -175,6 +175,8 @@ def test_gh_opens_a_pull_request(
 ) -> None:
     called = stub(tmp_path, monkeypatch, "gh", 'print("https://github.com/o/r/pull/7")')
     pushing = at_host(repository, bare, "https://github.com/o/r.git")
+    mark = tmp_path / "ran"
+    repository.arm(mark)  # `insteadOf` with `ext::` too
     repository.engine.push(pushing, hooks=False)
     assert tip(bare) == repository.git("rev-parse", "HEAD")
     opening = repository.engine.plan_pull_request(pushing, CommitWish(base="main", draft=True))
@@ -183,6 +185,7 @@ def test_gh_opens_a_pull_request(
     assert words[:6] == ["pr", "create", "--repo", "github.com/o/r", "--head", "main"]
     assert words[6:] == ["--base", "main", "--title", "Add a", "--body", "Because.", "--draft"]
     assert (files, given, env["GH_PROMPT_DISABLED"], "GIT_DIR" in env) == ([], "", "1", False)
+    assert not mark.exists()
 
 
 def test_glab_opens_a_merge_request_and_its_refusal_is_told(
