@@ -29,7 +29,7 @@ async def test_an_act_on_the_event_loop(tmp_path: Path) -> None:
         assert (found["by"], found["remote"]) == ("kim", "origin")
     with pytest.raises(ValueError):
         async with acting(audit, "pushed", FACTS, ["hushhush"]):
-            raise ValueError("hushhush was refused")
+            raise ValueError("hushhush was refused by https://me:passw0rd@example.org/x")
     await audit.close()
     *_, failed = records(tmp_path)
     told = {name: failed[name] for name in ("kind", "act", "session", "by", "why")}
@@ -38,7 +38,7 @@ async def test_an_act_on_the_event_loop(tmp_path: Path) -> None:
         "act": "pushed",
         "session": "dgm_1",
         "by": "kim",
-        "why": "*** was refused",
+        "why": "*** was refused by https://********@example.org/x",
     }
     assert len(records(tmp_path)) == 3
 

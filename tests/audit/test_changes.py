@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pkgutil
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,6 +169,44 @@ def test_commands_that_change_the_configuration(folder: Path) -> None:
     (added,), (removed,) = recorded(folder, "agent_added"), recorded(folder, "agent_removed")
     assert (added["agent"], removed["agent"]) == ("mine", "mine")
     assert "s3cr3t-value" not in json.dumps(added)
+
+
+@pytest.mark.parametrize(
+    ("kind", "effect", "words"),
+    [
+        ("agent_added", "dragoman.cli.agents.command.add_agent", "agents add mine --no-check -- my-agent"),
+        ("agent_removed", "dragoman.cli.agents.command.remove_agent", "agents remove one"),
+        ("token_made", "dragoman.server.auth.named_tokens.TokenFile.create", "tokens create phone"),
+        ("token_revoked", "dragoman.server.auth.named_tokens.TokenFile.revoke", "tokens revoke tablet"),
+        ("trust_given", "dragoman.cli.config.Trust.grant", "config trust"),
+        ("trust_removed", "dragoman.cli.config.Trust.revoke", "config trust --remove"),
+    ],
+)
+def test_a_command_is_recorded_once_and_before_it_does_something(
+    folder: Path, kind: str, effect: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(".dragoman/config.toml").write_text("")
+    run("agents", "add", "one", "--no-check", "--", "my-agent")
+    run("tokens", "create", "tablet")
+    owner, _, name = effect.rpartition(".")
+    place = pkgutil.resolve_name(owner.replace(".TokenFile", ":TokenFile").replace(".Trust", ":Trust"))
+    real, seen, before = getattr(place, name), [], len(recorded(folder, kind))
+
+    def look(*arguments: Any, **more: Any) -> Any:
+        seen.append(len(recorded(folder, kind)) - before)
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(place, name, look)
+    run(*words.split())
+    assert seen == [1]
+    assert len(recorded(folder, kind)) - before == 1
+
+
+def test_a_command_that_fails_says_so(folder: Path) -> None:
+    run("tokens", "create", "tablet")
+    assert CliRunner().invoke(root, ["tokens", "create", "tablet"]).exit_code != 0
+    (failed,) = recorded(folder, "act_failed")
+    assert (failed["act"], failed["by"]) == ("token_made", "local") and "tablet" in failed["why"]
 
 
 def test_a_hand_that_was_there_before_is_told_apart_from_the_command(folder: Path) -> None:

@@ -11,7 +11,7 @@ from dragoman.audit.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 WRITERS = {"record", "stored", "wait", "append", "tell", "_tell", "_record", "_tool", "_write"}
-ACTS = {"acting", "_act", "_tell_of_another", "to_thread"}
+ACTS = {"acting", "telling", "_act", "_tell_of_another", "to_thread"}
 """Call these with a kind, and it is recorded by `gateway/ports/acts.py` or the function that they name."""
 
 

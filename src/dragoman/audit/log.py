@@ -14,6 +14,7 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from dragoman import masking
 from dragoman.audit.chain import Chain, end_dead_chains
 from dragoman.audit.configuration import MOST_FILES, record_changes
 from dragoman.audit.errors import AuditError
@@ -80,6 +81,8 @@ class AuditLog:
                 if self.missing:
                     self._chain.append("gap", {"missing": self.missing})
                     self.missing = 0
+                if kind == "act_failed":  # programs such as git repeat addresses with passwords
+                    facts = {**facts, "why": masking.mask_text(str(facts.get("why")))}
                 self._chain.append(kind, self._without_secrets(facts, secrets))
             except AuditError as error:
                 if not kept:

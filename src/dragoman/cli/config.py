@@ -202,9 +202,9 @@ def trust(directory: Path, remove: bool) -> None:
     paths = find_paths()
     file = find_root(directory.absolute()) / WORKSPACE_FILE
     if remove:
+        tell("trust_removed", path=str(file))
         with changing(paths.trust_file):
             found = Trust(paths).revoke(file)
-        tell("trust_removed", path=str(file))
         click.echo(f"{file} is no longer trusted" if found else f"{file} was not trusted")
         return
     content = read(file)

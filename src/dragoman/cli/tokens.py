@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.audit.tell import tell
+from dragoman.cli.audit.tell import telling
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
@@ -85,8 +85,8 @@ def create(
         "turns": turns,
     }
     quotas = {key: value for key, value in given.items() if value is not None}
-    token, secret = _file().create(name, role, lifetime=expires, quotas=quotas)
-    tell("token_made", name=name, role=role)
+    with telling("token_made", name=name, role=role):
+        token, secret = _file().create(name, role, lifetime=expires, quotas=quotas)
     click.echo(secret)
     click.echo(f"{token.name} may {role}, {_until(token)}. This is the only time that it is shown.", err=True)
 
@@ -95,8 +95,8 @@ def create(
 @click.argument("name")
 def revoke(name: str) -> None:
     """Revoke a token and disconnect its clients."""
-    _file().revoke(name)
-    tell("token_revoked", name=name)
+    with telling("token_revoked", name=name):
+        _file().revoke(name)
     click.echo(f"revoked {name}")
 
 

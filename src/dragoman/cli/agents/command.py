@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.agents.known import KNOWN, find_agent, is_installed
-from dragoman.cli.audit.tell import changing, tell
+from dragoman.cli.audit.tell import changing, telling
 from dragoman.cli.commands import AS_JSON, SETTINGS
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.progress import Progress
@@ -176,9 +176,9 @@ def add(
     if sandbox is not None:
         settings["sandbox"] = sandbox
     paths, loaded = load_settings([Layer("the new agent", {"agents": {name: settings}})])  # validates it
-    with changing(paths.config_file):
+    facts = {"agent": name, "kind_of_agent": settings["kind"], "command": mask_words(command)}
+    with telling("agent_added", **facts), changing(paths.config_file):
         add_agent(paths, name, settings, replace=force)
-    tell("agent_added", agent=name, kind_of_agent=settings["kind"], command=mask_words(command))
     click.echo(f"added {name} to {paths.config_file} (kind {settings['kind']})")
     if not no_check:
         _check_added(name, loaded.config, paths)
@@ -219,7 +219,6 @@ def remove(name: str) -> None:
     paths, loaded = load_settings()
     if name in KNOWN and loaded.origin("agents", name) == "known agent":
         raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')
-    with changing(paths.config_file):
+    with telling("agent_removed", agent=name), changing(paths.config_file):
         remove_agent(paths, name)
-    tell("agent_removed", agent=name)
     click.echo(f"removed {name} from {paths.config_file}")

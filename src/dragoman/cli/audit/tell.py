@@ -34,6 +34,17 @@ def tell(kind: str, **facts: Any) -> None:
 
 
 @contextmanager
+def telling(kind: str, **facts: Any) -> Iterator[None]:
+    """Record what the block does before it is done, and if it fails; a failure to record does not stop it."""
+    tell(kind, **facts)
+    try:
+        yield
+    except BaseException as error:
+        tell("act_failed", **failed(kind, facts, error))
+        raise
+
+
+@contextmanager
 def command_audit() -> Iterator[Acting]:
     """Records acts of a command before they are done; one that cannot be recorded is refused, or told (`on_failure`)."""
     from dragoman.audit.errors import AuditError

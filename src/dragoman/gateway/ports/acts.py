@@ -71,6 +71,17 @@ def from_threads(audit: Audit) -> Acting:
     return act
 
 
+@contextmanager
+def telling(audit: Audit, kind: str, facts: dict[str, Any]) -> Iterator[None]:
+    """As `acting`, for what must not wait for the audit: a token that is revoked."""
+    audit.record(kind, facts)
+    try:
+        yield
+    except BaseException as error:
+        audit.record("act_failed", failed(kind, facts, error))
+        raise
+
+
 def failed(kind: str, facts: dict[str, Any], error: BaseException) -> dict[str, Any]:
     """The facts of `act_failed`."""
     named = {name: value for name, value in facts.items() if name in NAMES}

@@ -8,6 +8,7 @@ import time
 import msgspec
 
 from dragoman.config.errors import ConfigError
+from dragoman.gateway.ports.acts import telling
 from dragoman.gateway.ports.audit import Audit
 from dragoman.server.api.operation import Values
 from dragoman.server.api.reading import read
@@ -29,14 +30,18 @@ class Tokens:
         now = time.time()
         if any(each.name == wanted.name and not each.expired(now) for each in await self._read()):
             raise HttpError(409, "There is a token of this name; revoke it first.", code="token_exists")
+        facts = {"name": wanted.name, "role": wanted.role, "by": request.identity.name}
         try:
-            token, secret = await asyncio.to_thread(
-                self._file.create, wanted.name, wanted.role, lifetime=wanted.lifetime, quotas=wanted.quotas
-            )
+            with telling(self._audit, "token_made", facts):
+                token, secret = await asyncio.to_thread(
+                    self._file.create,
+                    wanted.name,
+                    wanted.role,
+                    lifetime=wanted.lifetime,
+                    quotas=wanted.quotas,
+                )
         except ConfigError as error:
             raise HttpError(400, str(error)) from error
-        facts = {"name": wanted.name, "role": wanted.role, "by": request.identity.name}
-        self._audit.record("token_made", facts)
         made = MadeToken(secret=secret, **msgspec.structs.asdict(_shown(token)))
         return Response.json(made, 201)
 
@@ -45,10 +50,10 @@ class Tokens:
         if all(token.name != name for token in await self._read()):
             raise HttpError(404, "There is no such token.", code="unknown_token")
         try:
-            await asyncio.to_thread(self._file.revoke, name)
+            with telling(self._audit, "token_revoked", {"name": name, "by": request.identity.name}):
+                await asyncio.to_thread(self._file.revoke, name)
         except ConfigError as error:
             raise HttpError(503, str(error)) from error
-        self._audit.record("token_revoked", {"name": name, "by": request.identity.name})
         return Response(204)
 
     async def _read(self) -> list[Token]:
