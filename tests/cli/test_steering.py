@@ -66,6 +66,35 @@ async def test_a_turn_of_another_process_is_cancelled(
     assert (await run(shell, "cancel", "dgm_nothere")).returncode == 2
 
 
+async def test_waiting_prompts_of_another_process_are_listed_edited_and_withdrawn(
+    dragoman: Start, home: Path, workspace: Path, tmp_path: Path
+) -> None:
+    client = await dragoman(agents={"scripted": agent()}, sessions={"queue": 5})
+    await client.initialize()
+    shell = CommandLine(home, workspace)
+    session, go = await client.new_session(workspace), tmp_path / "go"
+    running = client.start_prompt(session, f"say one\nwait-file {go}")
+    await client.next_message(is_update(session, "agent_message_chunk"))
+    first, second = (client.start_prompt(session, f"say {word}\n\x1b[2J") for word in ("two", "three"))
+    listed = (await run(shell, "queue", session)).stdout.splitlines()
+    assert listed[0].split() == ["PROMPT", "FROM", "TEXT"]
+    names = [line.split()[0] for line in listed[1:]]
+    assert [line.split()[1:4] for line in listed[1:]] == [["local", "say", "two"], ["local", "say", "three"]]
+    assert not any("\x1b" in line for line in listed)
+    assert (await run(shell, "queue", session, "edit", names[0], "say changed")).returncode == 0
+    assert (await run(shell, "queue", session, "withdraw", names[1])).stdout.endswith(": 1 waiting\n")
+    (left,) = json.loads((await run(shell, "queue", session, "--json")).stdout)
+    assert (left["edited"], left["prompt"][0]["text"]) == (True, "say changed")
+    gone = await run(shell, "queue", session, "withdraw", names[1])
+    assert (gone.returncode, "does not wait any more" in gone.stderr) == (2, True)
+    assert "takes PROMPT and TEXT" in (await run(shell, "queue", session, "edit", names[0])).stderr
+    go.touch()
+    await running
+    assert (await second).stop_reason == "cancelled"
+    assert (await first).texts[-1] == "changed"
+    assert "no prompt waits" in (await run(shell, "queue", session)).stderr
+
+
 async def test_a_session_is_renamed_wherever_it_is(
     shell: CommandLine, client: GatewayProcess, workspace: Path
 ) -> None:

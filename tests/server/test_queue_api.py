@@ -62,3 +62,33 @@ async def test_a_prompt_that_waited_is_answered_with_the_text_of_its_own_turn(
     go.touch()
     await running
     assert (await waits).json() == {"stopReason": "end_turn", "text": "mine", "truncated": False}
+
+
+@pytest.mark.parametrize("how", ["rest", "inline"])
+async def test_a_prompt_whose_token_is_revoked_while_it_waits_is_not_sent(
+    serving: ServeProcess, workspace: Path, tmp_path: Path, how: str
+) -> None:
+    admin, socket = serving.http(), await serving.socket()
+    await socket.initialize()
+    session = await socket.new_session(workspace)
+    place, go, sent = f"/api/sessions/{session}", tmp_path / "go", tmp_path / "sent"
+    running = socket.start_prompt(session, f"say here\nwait-file {go}")
+    await socket.text(session, "here")
+    made = (await admin.post("/api/tokens", json={"name": "kim", "role": "control"})).json()
+    kim = serving.http(token=False, headers={"Authorization": f"Bearer {made['secret']}"})
+    words = f"sh touch {sent}"
+    if how == "rest":
+        request = kim.post(f"{place}/prompt", json={"prompt": words})
+    else:
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": words}]}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "session/prompt", "params": params}
+        request = kim.post("/acp/inline", json=asked)
+    waits = asyncio.create_task(request)
+    while not (await admin.get(f"{place}/queue")).json()["queue"]:
+        pass
+    assert (await admin.delete("/api/tokens/kim")).is_success
+    go.touch()
+    await running
+    await socket.prompt(session, "say after")
+    assert "not valid any more" in (await waits).text
+    assert not sent.exists()

@@ -26,6 +26,10 @@ COMMANDS = {
     "ps": ("dragoman.cli.steering.ps:ps", "Show live sessions, those that wait for a person first."),
     "prompt": ("dragoman.cli.exec.hand_over:prompt", "Send a message to a session, without waiting."),
     "cancel": ("dragoman.cli.steering.change:cancel", "Cancel the running turn of a session."),
+    "queue": (
+        "dragoman.cli.steering.queue:queue",
+        "List, edit and withdraw the prompts that wait in a session.",
+    ),
     "changes": ("dragoman.cli.changes.command:changes", "Show what a session changed in its project."),
     "revert": (
         "dragoman.cli.changes.restore:revert",

@@ -36,6 +36,9 @@ class QueuedPrompt:
     prompt: tuple[JsonObject, ...]
     own: bool
     """Whether this client sent it."""
+    prompted_by: str = ""
+    """The identity that sent it, or edited it last."""
+    edited: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -258,7 +261,13 @@ class Session:
         """The prompts that wait for the end of the running turn: those of all clients, then those that wait here."""
         result = await self._call("_dragoman/queue")
         there = [
-            QueuedPrompt(str(entry.get("id")), tuple(objects(entry.get("prompt"))), entry.get("own") is True)
+            QueuedPrompt(
+                str(entry.get("id")),
+                tuple(objects(entry.get("prompt"))),
+                entry.get("own") is True,
+                str(entry.get("promptedBy", "")),
+                entry.get("edited") is True,
+            )
             for entry in objects(result.get("queue"))
         ]
         here = (QueuedPrompt(held.id, tuple(held.params["prompt"]), own=True) for held in self._waiting)

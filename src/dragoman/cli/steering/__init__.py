@@ -1,1 +1,1 @@
-"""Commands that look at and steer sessions of all processes: `ps`, `cancel`, `sessions rename`, `sessions set`."""
+"""Commands that look at and steer sessions of all processes: `ps`, `cancel`, `queue`, `sessions rename` and `set`."""

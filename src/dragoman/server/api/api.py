@@ -51,7 +51,7 @@ class Api:
         self._gateway = gateway
         self._admission = admission
         tokens = admission.credentials.file
-        self._gateway_clients = SharedClients(gateway, start_ahead=False)
+        self._gateway_clients = SharedClients(gateway, admission.credentials.lapsed, start_ahead=False)
         sessions = Sessions(gateway, self._gateway_clients, agent)
         named = _tokens(Tokens(tokens, gateway.audit)) if tokens is not None else ()
         remembered = RememberedAnswers(gateway).operations()

@@ -77,6 +77,11 @@ class Credentials:
         now = time.time()
         return any(key.identity == identity and key.valid(now) for key in self._keys)
 
+    def lapsed(self, identity: Identity) -> str | None:
+        """Why a token is no longer valid, by its file as it is now; None while it is."""
+        self.refresh()
+        return None if self.holds(identity) else f"The token {identity.name} is not valid any more"
+
     def mark(self, identity: Identity) -> str:
         """Identifies this token, and no later one of the same name, in stored data; the mark is no credential."""
         return digest(identity.key or self._instance.hash)[:MARK_LENGTH]

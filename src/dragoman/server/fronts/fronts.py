@@ -58,7 +58,11 @@ class Fronts:
         self.affinity = Affinity()
         self.streamable = StreamableHttp(gateway, self.connect, self.affinity)
         self.api = Api(gateway, agent, admission)
-        self.inline = InlineFront(gateway, lambda path: self.agent_of(ACP if path == INLINE else path))
+        self.inline = InlineFront(
+            gateway,
+            lambda path: self.agent_of(ACP if path == INLINE else path),
+            admission.credentials.lapsed,
+        )
         config = gateway.config
         self.rpc = RpcFront(
             lambda identity: self.connect(ACP, identity),
@@ -97,14 +101,9 @@ class Fronts:
             spare=False,
             identity=identity,
             rate_limit=rate_limit,
-            lapsed=partial(self._lapsed, identity),
+            lapsed=partial(self._admission.credentials.lapsed, identity),
         )
         return self._gateway.connect(terms)
-
-    def _lapsed(self, identity: Identity) -> str | None:
-        credentials = self._admission.credentials
-        credentials.refresh()
-        return None if credentials.holds(identity) else f"The token {identity.name} is not valid any more"
 
     def agent_of(self, path: str) -> str | None:
         """The agent that `path` names; raises `HttpError` for an unknown one."""

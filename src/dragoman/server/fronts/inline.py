@@ -39,11 +39,19 @@ _EVENT_ID = re.compile(r"(\d{1,15})(?:\.\d{1,15}-[0-9a-f]{8})?", re.ASCII)
 
 
 class InlineFront:
-    def __init__(self, gateway: Gateway, agent_of: Callable[[str], str | None]) -> None:
-        """`agent_of` returns the agent that a path names, or raises for an unknown path."""
+    def __init__(
+        self,
+        gateway: Gateway,
+        agent_of: Callable[[str], str | None],
+        lapsed: Callable[[Identity], str | None],
+    ) -> None:
+        """`agent_of` returns the agent that a path names, or raises for an unknown path.
+
+        `lapsed` says why a token is no longer valid.
+        """
         self._gateway = gateway
         self._agent_of = agent_of
-        self._gateway_clients = SharedClients(gateway, list_limit=LISTED)
+        self._gateway_clients = SharedClients(gateway, lapsed, list_limit=LISTED)
         self._watchers: dict[int, SharedClient] = {}
 
     # -- POST

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw
@@ -308,9 +309,17 @@ class SharedClient(GatewayClient):
 class SharedClients:
     """Gateway clients, one for all requests with the same token and agent."""
 
-    def __init__(self, gateway: Gateway, *, start_ahead: bool = True, list_limit: int = LIST_PAGE) -> None:
-        """`start_ahead` clients start the agent before it is needed, and know its capabilities."""
+    def __init__(
+        self,
+        gateway: Gateway,
+        lapsed: Callable[[Identity], str | None],
+        *,
+        start_ahead: bool = True,
+        list_limit: int = LIST_PAGE,
+    ) -> None:
+        """`lapsed` says why a token is no longer valid; `start_ahead` clients start the agent before it is needed."""
         self._gateway = gateway
+        self._lapsed = lapsed
         self._list_limit = list_limit
         self._start_ahead = start_ahead
         self._shared: dict[tuple[Identity, str | None], SharedClient] = {}
@@ -352,5 +361,6 @@ class SharedClients:
             start_ahead=start_ahead,
             identity=identity,
             list_limit=self._list_limit,
+            lapsed=partial(self._lapsed, identity),
         )
         client.connect(self._gateway, terms)
