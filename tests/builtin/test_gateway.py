@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
 from support.agents.builtin_process import bare_environment, calls, said, updates
 from support.agents.fake_llm import FakeLlm, call, text
+from support.command_line import CommandLine
 from support.gateway_process import Start
 
 
@@ -46,7 +48,7 @@ async def test_files_and_terminals_go_through_the_client(dragoman: Start, worksp
 
 
 async def test_a_session_comes_back_with_its_context_after_a_restart(
-    dragoman: Start, llm: FakeLlm, workspace: Path
+    dragoman: Start, llm: FakeLlm, workspace: Path, home: Path
 ) -> None:
     agents = {"builtin": {"kind": "builtin", "model": "openai:fake", "base_url": llm.url}}
     first = await dragoman("acp", agents=agents)
@@ -62,6 +64,10 @@ async def test_a_session_comes_back_with_its_context_after_a_restart(
     assert kinds.index("available_commands_update") == len(kinds) - 1
     assert said(await second.prompt(session, "what is my colour?")) == "Blue."
     assert "my colour is blue" in str(llm.requests[-1])
+    await second.stop()
+    done = await asyncio.to_thread(CommandLine(home, workspace).run, "usage", "--json")
+    (used,) = json.loads(done.stdout)["groups"]
+    assert (used["turns"], used.get("unknown", 0), used["totalTokens"]) == (2, 0, 220), "110 in each answer"
 
 
 async def test_after_a_loss_of_memory_a_command_works_and_the_title_stays(

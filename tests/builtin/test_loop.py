@@ -22,6 +22,7 @@ async def test_text_and_thinking_stream_as_they_come(thinker: Builtin, llm: Fake
     [usage] = updates(turn, "usage_update")
     assert usage["used"] == 110
     assert usage["size"] > 0
+    assert turn.response["result"]["usage"]["totalTokens"] == 110
 
 
 async def test_a_turn_of_several_tools_is_completed(thinker: Builtin, llm: FakeLlm, workspace: Path) -> None:

@@ -226,15 +226,21 @@ class ModelTurn:
         """Report the use of the context window and the cost so far to the client."""
         session = self._session
         session.used = answer.tokens or self._conversation.estimate()
+        self._spend(answer)
         update: Json = {
             "sessionUpdate": "usage_update",
             "used": session.used,
             "size": self._llm.context_window,
         }
-        if answer.cost is not None:
-            session.cost = (session.cost or 0.0) + answer.cost
+        if session.cost is not None:
             update["cost"] = {"amount": session.cost, "currency": "USD"}
         session.update(update, passing=True)
+
+    def _spend(self, answer: Answer) -> None:
+        session = self._session
+        session.spent += answer.spent
+        if answer.cost is not None:
+            session.cost = (session.cost or 0.0) + answer.cost
 
     def _needs_compaction(self) -> bool:
         limit = self._llm.context_window * COMPACT_AT
@@ -284,6 +290,8 @@ class ModelTurn:
         asked.add_prompt([SUMMARIZE])
         parts: list[str] = []
         async for piece in self._llm.answer(asked, "You summarize conversations.", []):
-            if isinstance(piece, Piece) and not piece.thinking:
+            if isinstance(piece, Answer):
+                self._spend(piece)
+            elif not piece.thinking:
                 parts.append(piece.text)
         return "".join(parts).strip() or "(nothing to remember)"

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman import __version__
 from dragoman.builtin.acp_server import AcpServer
+from dragoman.builtin.models.spent import Spent
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import (
     RpcError,
@@ -166,13 +167,19 @@ class Server(AcpServer):
             raise invalid_params("prompt must be a list of content blocks", "prompt")
         if session.turn is not None and not session.turn.done():
             raise invalid_request("A prompt of this session is still being answered", "turn_in_progress")
+        session.spent = Spent()
         session.turn = turn = asyncio.ensure_future(run_turn(session, prompt))
         await asyncio.wait([turn])
-        # A task that was cancelled before its first step has no result.
-        reason = "cancelled" if turn.cancelled() else turn.result()
+        try:
+            # A task that was cancelled before its first step has no result.
+            reason = "cancelled" if turn.cancelled() else turn.result()
+        except RpcError as error:
+            if session.spent.total and isinstance(error.data, dict):
+                error.data = {**error.data, "_meta": {"dragoman": {"usage": [session.spent.usage()]}}}
+            raise
         if reason == UNANSWERED:
             return {"stopReason": "end_turn", "_meta": {"dragoman": {"unanswered": "no_model"}}}
-        return {"stopReason": reason}
+        return {"stopReason": reason, **({"usage": session.spent.usage()} if session.spent.total else {})}
 
     async def _cancel(self, params: Json) -> Json:
         session = self.sessions.get(params.get("sessionId"))

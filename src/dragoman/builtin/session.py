@@ -14,6 +14,7 @@ from dragoman.builtin.client import Client
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.history import Facts, History
 from dragoman.builtin.models.choice import NONE, Models
+from dragoman.builtin.models.spent import Spent
 from dragoman.builtin.modes import MODES, modes_state
 from dragoman.builtin.running_commands import Commands
 from dragoman.builtin.sandbox.box import Box
@@ -74,6 +75,8 @@ class Session:
         self.mcp: McpServers | None = None
         self.turn: asyncio.Task[str] | None = None
         self.cost: float | None = None
+        self.spent = Spent()
+        """By all requests of the turn that runs, or ran last."""
         self.used = 0
         """Tokens of the context window in use after the last answer."""
 

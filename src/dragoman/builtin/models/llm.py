@@ -31,6 +31,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from dragoman.builtin.models.failures import ModelFailed, explain
+from dragoman.builtin.models.spent import Spent
 from dragoman.builtin.toolbox import Outcome, Status
 from dragoman.builtin.tools.tool import Tool
 
@@ -80,6 +81,7 @@ class Answer:
     """Tokens of the context window in use after the answer."""
     cost: float | None
     suspended: bool
+    spent: Spent
 
 
 @dataclass
@@ -261,8 +263,10 @@ def _cut(response: ModelResponse) -> bool:
 
 def _whole(response: ModelResponse) -> Answer:
     calls = [_call(part) for part in response.parts if isinstance(part, ToolCallPart)]
-    tokens = response.usage.input_tokens + response.usage.output_tokens
-    return Answer(calls, response.finish_reason, tokens, _cost(response), response.state == "suspended")
+    usage = response.usage
+    spent = Spent(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    suspended = response.state == "suspended"
+    return Answer(calls, response.finish_reason, spent.total, _cost(response), suspended, spent)
 
 
 def _call(part: ToolCallPart) -> Call:
