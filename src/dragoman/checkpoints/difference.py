@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from dragoman.checkpoints.git import Git
@@ -46,12 +47,14 @@ class Raw:
     new: Entry | None
 
 
-def raw(git: Git, since: str, until: str, *, renames: bool = False) -> list[Raw]:
-    """The files that differ, in git's order."""
+def raw(git: Git, since: str, until: str | Path, *, renames: bool = False) -> list[Raw]:
+    """The files that differ, in git's order; a path is an index that stands for its tree."""
     if since == until:
         return []
-    how = "-M" if renames else "--no-renames"
-    return list(_raw(git.run("diff-tree", "-r", "-z", how, "--raw", "--full-index", since, until)))
+    words = ("-z", "-M" if renames else "--no-renames", "--raw", "--full-index", since)
+    if isinstance(until, Path):
+        return list(_raw(git.run("diff-index", "--cached", *words, index=until)))
+    return list(_raw(git.run("diff-tree", "-r", *words, until)))
 
 
 def _raw(printed: bytes) -> Iterator[Raw]:
@@ -73,18 +76,25 @@ def paths(git: Git, since: str, until: str) -> set[bytes]:
     return {found.path for found in raw(git, since, until)}
 
 
-def patch(git: Git, since: str, until: str) -> bytes:
+def patch(git: Git, since: str, until: str | Path) -> bytes:
     """A patch that `git apply` takes, binary files included."""
     if since == until:
         return b""
-    return git.run("diff", *PLAIN, "-M", "--binary", "--full-index", since, until)
+    return _text(git, since, until, "--binary")
 
 
-def changes(git: Git, since: str, until: str, shared: set[bytes]) -> list[Change]:
+def _text(git: Git, since: str, until: str | Path, *how: str) -> bytes:
+    words = ("diff", *PLAIN, "-M", *how, "--full-index")
+    if isinstance(until, Path):
+        return git.run(*words, "--cached", since, index=until)
+    return git.run(*words, since, until)
+
+
+def changes(git: Git, since: str, until: str | Path, shared: set[bytes]) -> list[Change]:
     found = raw(git, since, until, renames=True)
     if not found:
         return []
-    text = git.run("diff", *PLAIN, "-M", "--full-index", since, until)
+    text = _text(git, since, until)
     starts = [match.start() for match in _SECTION.finditer(text)]
     sections = iter([text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)])
     result = []

@@ -1,6 +1,6 @@
 """Stores files of a work tree as git would, and puts them into an index; git itself reads none of them.
 
-    ls-files ─► names ─► reading.py (no symlinks) ─► fast-import ─► update-index --index-info ─► write-tree
+    ls-files ─► names ─► reading.py (no symlinks) ─► fast-import ─► update-index --index-info
 
 A file whose attributes convert it (line ends, `ident`, an encoding) is given to git in a folder of ours.
 """
@@ -125,10 +125,6 @@ class Snapshot:
         importing.check()
         put_entries(self._git, self._index, stored)
         return stored
-
-    def tree(self) -> str:
-        """The tree that the index stands for."""
-        return self._git.run("write-tree", "--missing-ok", index=self._index).decode().strip()
 
     def _pieces(
         self,

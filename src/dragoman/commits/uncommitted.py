@@ -20,24 +20,23 @@ class Present:
 
     git: Scratch
     base: str
-    tree: str
+    index: Path
     stored: Stored
 
 
 @contextmanager
 def present(checkout: Checkout, limits: Limits, own: str | None) -> Iterator[Present]:
-    """The work tree as a tree of git; `own` is the pattern of our state folder, if it is in the project."""
+    """The work tree as an index of git; `own` is the pattern of our state folder, if it is in the project."""
     with checkout.scratch() as git:
         index = Path(git.directory, "index")
         checkout.copy_index(git, index)
-        snapshot = Snapshot(checkout, git, index, limits)
-        stored = snapshot.store(changed_names(git, index, limits.files, own))
-        yield Present(git, checkout.base, snapshot.tree(), stored)
+        stored = Snapshot(checkout, git, index, limits).store(changed_names(git, index, limits.files, own))
+        yield Present(git, checkout.base, index, stored)
 
 
 def changes(checkout: Checkout, limits: Limits, own: str | None) -> Uncommitted:
     with present(checkout, limits, own) as now:
-        files = difference.changes(now.git, now.base, now.tree, set())
+        files = difference.changes(now.git, now.base, now.index, set())
     unheld = {each.path for each in now.stored.left_out}
     return Uncommitted(
         folder=checkout.root,
@@ -51,4 +50,4 @@ def changes(checkout: Checkout, limits: Limits, own: str | None) -> Uncommitted:
 
 def patch(checkout: Checkout, limits: Limits, own: str | None) -> bytes:
     with present(checkout, limits, own) as now:
-        return difference.patch(now.git, now.base, now.tree)
+        return difference.patch(now.git, now.base, now.index)
