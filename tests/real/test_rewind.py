@@ -53,3 +53,20 @@ async def test_a_fork_at_a_message_has_no_later_words(
     model.heard.clear()
     await gateway.prompt(session, "and here?")
     assert UNDONE in json.dumps(model.heard)
+
+
+async def test_a_fork_of_the_whole_has_its_history_once(
+    begin: Begin, real: RealAgent, workspace: Path, model: ModelServer
+) -> None:
+    gateway = await begin()
+    session = await gateway.open_session(workspace)
+    await gateway.prompt(session, f"remember {KEPT}")
+    params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+    made = await gateway.request("session/fork", params, STARTING)
+    model.heard.clear()
+    await gateway.prompt(made["sessionId"], "and now?")
+    assert KEPT in json.dumps(model.heard)
+    begun = len(gateway.of(made["sessionId"]))
+    await gateway.request("session/load", {**params, "sessionId": made["sessionId"]}, STARTING)
+    replay = gateway.of(made["sessionId"])[begun:]
+    assert said(replay, "user_message_chunk") == f"remember {KEPT}and now?"

@@ -70,6 +70,23 @@ async def test_another_agent_gets_the_conversation_with_its_first_prompt(
     assert found == {session: "scripted", made["sessionId"]: "other"}
 
 
+async def test_what_an_agent_replays_as_it_forks_is_not_in_the_journal_twice(
+    dragoman: Start, workspace: Path
+) -> None:
+    caps = '{"sessionCapabilities": {"fork": {}}}'
+    gateway = await dragoman(agents={"scripted": resumable_agent("--early-updates", "2", caps=caps)})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, "say fig")
+    made = await gateway.request("session/fork", {"sessionId": session, "cwd": str(workspace)})
+    forked = made["sessionId"]
+    assert [text.strip() for text in (await load(gateway, forked, workspace)).texts] == [
+        "early 0",
+        "early 1",
+        "fig",
+    ]
+
+
 async def test_a_fork_does_not_have_what_was_undone(
     dragoman: Start, workspace: Path, heard: AgentLog, home: Path
 ) -> None:

@@ -10,6 +10,7 @@ from dragoman.config.model import AgentConfig
 from dragoman.gateway.agent_link import AgentLink
 from dragoman.gateway.bounded_dict import BoundedDict
 from dragoman.gateway.delivery.early_messages import EarlyMessages
+from dragoman.gateway.delivery.events import HISTORY, tag_of
 from dragoman.gateway.json_types import decode_object
 from dragoman.gateway.path_mapping import path_fields
 from dragoman.gateway.path_mapping.mapped_peer import update_params
@@ -95,9 +96,15 @@ class AgentConnection(AgentLink):
                 if read_head(line) is None:  # a request, which must be answered
                     self.peer.receive(line)
 
-    def release_early(self, session: AgentSession) -> None:
-        """Handle the messages that came before the session was known; called once its creation was answered."""
+    def release_early(self, session: AgentSession, *, replayed: bool = False) -> None:
+        """Handle the messages that came before the session was known; called once its creation was answered.
+
+        `replayed`: what they tell of the conversation is a replay that the journal has already (opencode 1.18 forks so).
+        """
         for line in self._early.take(session.agent_session_id):
+            head = read_head(line) if replayed else None
+            if head is not None and tag_of(head.kind) == HISTORY:
+                continue
             if not self._intercept(line):
                 self.peer.receive(line)
         if self._early.dropped:

@@ -125,7 +125,7 @@ async def create_at_agent(client: ClientConnection, request: Request, agent: Age
             client.gateway.pool.reap(agent)
         if kept and not created:  # no client knows the session: it must not be listed
             client.gateway.spawn(_forget(client.gateway, session))
-    agent.release_early(session)
+    agent.release_early(session, replayed=original is not None and session.journal is not None)
     client.gateway.idle(session)
 
 
