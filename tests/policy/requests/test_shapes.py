@@ -253,6 +253,10 @@ def test_what_only_a_label_supports_says_so(project: Path) -> None:
         {"arguments": {"tool": {"cmd": ["touch", "x"]}}},
         {"calls": [{"script": "touch x"}]},
         {"input": {"command": "touch x", "path": "notes.txt"}},
+        {"commandLine": "touch x"},
+        {"CommandLine": "touch x"},
+        {"input": {"shell_command": "touch x"}},
+        {"argv": ["touch", "x"]},
     ],
 )
 def test_a_command_deeper_in_the_input_is_seen(project: Path, told: dict[str, Any]) -> None:
@@ -331,7 +335,7 @@ def test_a_folder_that_the_tool_does_not_take_is_not_believed(project: Path) -> 
         {"command": "ls", "cmd": "rm x"},
         {"command": ["rm", 7]},
         {"command": ""},
-        {"argv": ["rm"]},
+        {"arguments": ["rm"]},
         "rm",
         [],
     ],

@@ -40,7 +40,21 @@ NAME_IN_ID = re.compile(r"([A-Za-z][A-Za-z0-9_]{0,100}?)(?:__|-[0-9]{10,}-[0-9])
 MCP_NAME = re.compile(r"mcp__(?P<server>.+?)__(?P<tool>.+)", re.DOTALL)
 """Claude Code and Qwen Code. The names of Gemini CLI and OpenCode do not say where the server's name ends."""
 
-COMMANDS = ("command", "cmd", "commands", "script")
+COMMANDS = (
+    *(
+        "command",
+        "cmd",
+        "commands",
+        "script",
+        "argv",
+        "Command",
+        "command_line",
+        "commandLine",
+        "CommandLine",
+    ),
+    *("shell_command", "shellCommand", "bash_command", "bashCommand"),
+)
+"""The first four are those of the tested agents; the others those that tools of other agents have."""
 FOLDERS = ("cwd", "workdir", "directory", "dir_path")
 PATHS = (
     *("file_path", "filePath", "filepath", "absolute_path", "notebook_path", "path", "dir_path", "directory"),

@@ -54,7 +54,8 @@ PROGRAMS: dict[str, Options] = {
     "date": Options(writes=("-s", "--set"), takes="Idfr"),
     "sort": Options(writes=("-o", "--output"), runs=("--compress-program", "--files0-from")),
     "strings": Options(words=(r"@.*",)),  # options from a file
-    "jq": Options(words=(r".*\b(?:import|include)\b.*",)),
+    # A program in a file may import any file: `import "x" as $x {search: "/etc"}`.
+    "jq": Options(runs=("-f", "--from-file"), words=(r".*\b(?:import|include|modulemeta)\b.*",)),
     **dict.fromkeys(
         ("pytest", "py.test"),
         Options(
@@ -83,7 +84,11 @@ PROGRAMS: dict[str, Options] = {
     "file": Options(writes=("-C", "--compile")),
     "xxd": Options(),
     "uniq": Options(),
-    "yq": Options(writes=("-i", "--inplace", "-s", "--split-exp"), words=(r".*\b(?:load\w*|system)\b.*",)),
+    "yq": Options(
+        writes=("-i", "--inplace", "-s", "--split-exp"),
+        runs=("--from-file",),
+        words=(r".*\b(?:load\w*|system)\b.*",),
+    ),
     "less": Options(
         writes=("-o", "-O", "--log-file", "--LOG-FILE"),
         runs=("-k", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"),
