@@ -148,6 +148,18 @@ async def test_a_prompt_during_a_turn_waits_in_the_queue(gateway: Gateway, works
     watched.close()
 
 
+async def test_a_prompt_that_is_taken_back_before_it_is_refused_does_not_wait(
+    gateway: Gateway, workspace: Path
+) -> None:
+    session = await gateway.new(cwd=workspace)
+    first, second = session.prompt("sleep-until-cancel"), session.prompt("never")
+    second.withdraw()
+    assert (await second.ended()).stop_reason == "cancelled"
+    assert await session.queue() == []
+    session.cancel()
+    assert (await first.ended()).stop_reason == "cancelled"
+
+
 async def test_a_session_is_resumed_after_the_last_event_seen(
     at_home: Serving, gateway: Gateway, workspace: Path
 ) -> None:

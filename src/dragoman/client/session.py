@@ -119,7 +119,9 @@ class Session:
             return
         error = error_of(reply.as_error())
         in_flight = isinstance(error, RequestRefused) and error.reason == "prompt_in_flight"
-        if in_flight and prompting.may_wait:
+        if in_flight and prompting.withdrawn:
+            self._end(prompting, TurnEnded("cancelled"))
+        elif in_flight and prompting.may_wait:
             self._wait(prompting, params, first=True)
         else:
             raw = {"error": read_object(reply.error)}

@@ -18,6 +18,7 @@ class Prompting:
         self.stream = stream
         self.may_wait = may_wait
         self.on_withdraw: Callable[[], None] | None = None
+        self.withdrawn = False
         self.end: TurnEnded | None = None
         self._flow = flow
         self._error: DragomanError | None = None
@@ -46,6 +47,7 @@ class Prompting:
 
     def withdraw(self) -> None:
         if self.on_withdraw is not None and not self._over.is_set():
+            self.withdrawn = True
             self.on_withdraw()
 
 

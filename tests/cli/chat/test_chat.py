@@ -91,6 +91,20 @@ def test_without_a_command_a_terminal_is_a_chat(shell: CommandLine) -> None:
         terminal.until("Enter sends")
         terminal.type("/session" + ENTER)
         terminal.until("dgm_")
+        terminal.type("one" + ENTER)
+        terminal.until("\none")
+        terminal.until("Enter sends")
+        terminal.type("/new nobody" + ENTER)
+        terminal.until("! ")  # stays where it was
+        terminal.until("Enter sends")
+        terminal.type("/new" + ENTER)
+        terminal.until("leaving dgm_", times=2)
+        terminal.type("two" + ENTER)
+        terminal.until("\ntwo")
+        terminal.type("/sessions" + ENTER)
+        terminal.until("Which session?")
+        answer(terminal, "2")
+        terminal.until("> one", times=2)
         terminal.type(CTRL_D)
         assert terminal.end() == 0
 

@@ -26,7 +26,7 @@ def told(*events: Event) -> tuple[list[str], list[str]]:
     transcript = Transcript(clock=lambda: 0.0)
     for event in events:
         transcript.take(event)
-    return plain(transcript.take_finished()), plain(transcript.tail())
+    return plain(transcript.take_finished()), plain(transcript.tail(80))
 
 
 def test_a_line_is_finished_when_it_ends_and_until_then_in_the_tail() -> None:
@@ -40,6 +40,11 @@ def test_no_line_is_finished_twice() -> None:
     first = plain(transcript.take_finished())
     transcript.take(TurnEnded("end_turn"))
     assert first + plain(transcript.take_finished()) == ["a", "b", "c"]
+
+
+def test_of_a_long_unfinished_line_the_end_is_shown() -> None:
+    tail = told(Text("x" * 5000 + "end"))[1]
+    assert tail[0].startswith("…x") and tail[0].endswith("end") and len(tail[0]) < 400
 
 
 def test_thoughts_are_folded_into_one_line() -> None:

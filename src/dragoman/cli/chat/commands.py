@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.cli.chat.menu import Choice, Menu
+from dragoman.cli.chat.opening import Wanted
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.cli.chat.settings import choices_of, find_option
 from dragoman.client.errors import DragomanError
@@ -16,6 +18,9 @@ COMMANDS = {
     "help": "what can be typed",
     "model": "choose the model",
     "mode": "choose the mode",
+    "new": "begin another session; /new AGENT with another agent",
+    "sessions": "go to another session of this folder",
+    "fork": "continue in a copy of this session",
     "cancel": "end the running turn",
     "session": "show the session's id",
     "quit": "leave; the session can be continued",
@@ -39,6 +44,11 @@ class Chat(Protocol):
     def interrupt(self) -> None: ...
 
     def commands(self) -> dict[str, str]: ...
+
+    @property
+    def agent(self) -> str: ...
+
+    def switch(self, wanted: Wanted) -> None: ...
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> object: ...
 
@@ -65,6 +75,15 @@ class Commands:
             self._chat.say("the session is not there yet")
         elif name == "session":
             self._chat.say(session.id)
+        elif name in ("new", "sessions", "fork"):
+            folder = Path(session.cwd)
+            self._chat.switch(
+                {
+                    "new": Wanted(folder, rest.strip() or self._chat.agent or None),
+                    "sessions": Wanted(folder, pick=True),
+                    "fork": Wanted(folder, fork=session),
+                }[name]
+            )
         else:
             self._choose_option(session, name, rest.strip())
         return True

@@ -38,9 +38,10 @@ async def _run(
 
     def started() -> None:
         nonlocal talk, work
-        from dragoman.cli.chat.talk import ChatOptions, Talk
+        from dragoman.cli.chat.opening import Wanted
+        from dragoman.cli.chat.talk import Talk
 
-        talk = Talk(screen, ChatOptions(folder, agent, last, pick, session))
+        talk = Talk(screen, Wanted(folder, agent, last, pick, session))
         for line in typed:
             talk.line(line)
         work = asyncio.get_running_loop().create_task(talk.run())

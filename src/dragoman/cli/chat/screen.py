@@ -43,7 +43,9 @@ from dragoman.cli.chat.menu import Menu
 SIGN = "> "
 FLUSH_AFTER = 0.03
 """Seconds between two prints of finished lines: more often cannot be read, and costs."""
-TAIL_ROWS = 8
+REFRESH_AFTER = 0.05
+"""Seconds between two drawings of the part that changes."""
+TAIL_ROWS = 12
 EDIT_ROWS = 10
 COMPLETIONS = 6
 STYLE = Style.from_dict({"status": "ansibrightblack", "queued": "ansibrightblack italic"})
@@ -55,12 +57,12 @@ class ChatScreen:
         self.on_interrupt: Callable[[], None] = self.leave
         self.on_recall: Callable[[], str | None] = lambda: None
         """Takes the last queued prompt back, for editing; None if there is none."""
-        self.tail: Callable[[], list[Line]] = list
+        self.tail: Callable[[int], list[Line]] = lambda columns: []
         self.queued: Callable[[], Sequence[str]] = tuple
         self.status: Callable[[], str] = str
         self._menus: list[Menu] = []
         self._finished: list[Line] = []
-        self._flushing = False
+        self._flushing = self._refreshing = False
         self._pastes = Pastes()
         kept: History = FileHistory(str(history)) if history is not None else InMemoryHistory()
         self.buffer = Buffer(
@@ -130,6 +132,13 @@ class ChatScreen:
         self.app.invalidate()
 
     def refresh(self) -> None:
+        """Draw what changed, soon; keys are drawn at once, by prompt_toolkit itself."""
+        if not self._refreshing:
+            self._refreshing = True
+            asyncio.get_running_loop().call_later(REFRESH_AFTER, self._refresh)
+
+    def _refresh(self) -> None:
+        self._refreshing = False
         self.app.invalidate()
 
     async def in_terminal(self, work: Callable[[], object]) -> None:
@@ -152,6 +161,10 @@ class ChatScreen:
         self._menus.remove(menu)
         if first and self._menus:
             self._menus[0].shown()
+        self.refresh()
+
+    def close_menus(self) -> None:
+        self._menus.clear()
         self.refresh()
 
     def _menu_takes_keys(self) -> bool:
@@ -189,7 +202,7 @@ class ChatScreen:
         )
         return HSplit(
             [
-                window(lambda: self.tail(), TAIL_ROWS),
+                window(lambda: self.tail(self._output.get_size().columns), TAIL_ROWS),
                 window(self._menu_lines, 40),
                 window(self._queued_lines, 6),
                 editor,

@@ -12,6 +12,7 @@ from typing import Any
 from dragoman.cli.chat.commands import COMMANDS, Commands
 from dragoman.cli.chat.content import blocks_of
 from dragoman.cli.chat.menu import Choice, Menu
+from dragoman.cli.chat.opening import Opened, Wanted, open_session
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.cli.chat.settings import find_option
 from dragoman.cli.chat.transcript import FAINT, Transcript
@@ -21,10 +22,10 @@ from dragoman.client import (
     CommandsChanged,
     DragomanError,
     Event,
+    EventStream,
     Gateway,
     Question,
     Session,
-    SessionInfo,
     Text,
     Thought,
     ToolStarted,
@@ -37,6 +38,7 @@ from dragoman.client import (
 from dragoman.client.child import Child
 from dragoman.gateway.rewriting.tool_text import ToolContents
 
+EVENTS_AT_ONCE = 64
 HISTORY_LINES = 200
 """Lines of an earlier conversation that are printed again."""
 SHORT_ID = 16
@@ -46,17 +48,6 @@ SLOW_START = 1.0
 RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 
 
-@dataclass(frozen=True, slots=True)
-class ChatOptions:
-    """What the command line asked for."""
-
-    folder: Path
-    agent: str | None = None
-    last: bool = False
-    pick: bool = False
-    session: str | None = None
-
-
 @dataclass(slots=True, eq=False)
 class Sent:
     text: str
@@ -64,14 +55,17 @@ class Sent:
 
 
 class Talk:
-    def __init__(self, screen: ChatScreen, options: ChatOptions) -> None:
+    def __init__(self, screen: ChatScreen, options: Wanted) -> None:
         self._screen = screen
         self._options = options
         self._transcript = Transcript()
         self._contents = ToolContents()
         self._lives_on = False
         self.session: Session | None = None
-        self._agent = options.agent or ""
+        self._events: EventStream | None = None
+        self._next: Wanted | None = None
+        self._known: set[str] = set()
+        self.agent = options.agent or ""
         self._early: list[str] = []
         """Lines typed before there was a session."""
         self._sent: list[Sent] = []
@@ -82,7 +76,7 @@ class Talk:
         self._cancelled = False
         self._warned = False
         self._usage: Usage | None = None
-        self.agent_commands: tuple[str, ...] = ()
+        self._agent_commands: tuple[str, ...] = ()
         self._phase = "starting"
         self._commands = Commands(self, screen)
         self.failed = False
@@ -101,7 +95,7 @@ class Talk:
         try:
             async with connect() as gateway:
                 self._lives_on = not isinstance(gateway.connection.channel, Child)
-                await self._open(gateway)
+                await self._talk(gateway)
         except (DragomanError, LookupError) as error:
             self.say(f"! {error}", "ansired")
             self.failed = True
@@ -109,61 +103,73 @@ class Talk:
         finally:
             ticking.cancel()
 
-    async def _open(self, gateway: Gateway) -> None:
-        wanted = self._options
-        if wanted.session is not None or wanted.last or wanted.pick:
-            info = await self._find(gateway)
-            self._phase = f"opening {info.id}"
-            self._replaying = True
-            session = await gateway.resume(info.id, info.cwd, after=0)
-            self._others_turn = session.facts.get("state") in RUNNING_STATES
-            self._agent = info.agent
-        else:
-            self._phase = f"starting {wanted.agent or 'the agent'}"
-            session = await gateway.new(wanted.agent, wanted.folder, watch=True)
-        self.session, self._phase = session, ""
-        if not self._agent:
+    async def _talk(self, gateway: Gateway) -> None:
+        """Read the events of one session after another, as the user switches."""
+        wanted: Wanted | None = self._options
+        while wanted is not None:
+            try:
+                opened = await open_session(gateway, wanted, self._screen, self._tell_phase, self._known)
+            except (DragomanError, LookupError) as error:
+                if self.session is None:
+                    raise
+                self.say(f"! {error}", "ansired")
+                opened = await open_session(gateway, self._back(self.session), self._screen, self._tell_phase)
+            self._opened(gateway, opened)
+            await self._read()
+            wanted, self._next = self._next, None
+
+    def _back(self, session: Session) -> Wanted:
+        """The session that was left for one that cannot be opened, from its last event on."""
+        return Wanted(self._options.folder, session=session.id, after=session.seq)
+
+    def _opened(self, gateway: Gateway, opened: Opened) -> None:
+        session = self.session = opened.session
+        self._known.add(session.id)
+        events = self._events = session.events()
+        self._replaying = opened.replays
+        self._others_turn = session.facts.get("state") in RUNNING_STATES
+        self.agent, self._phase, self._usage = opened.agent, "", None
+        self._sent.clear()
+        if opened.loaded:
+            for event in events.take():
+                self._event(event)
+            self._caught_up(CaughtUp(str(session.facts.get("state"))))
+        if not self.agent:
             self.spawn(self._name_agent(gateway, session.id))
         early, self._early = self._early, []
         for text in early:
             self._send(text)
-        async for event in session.events():
+        self._screen.refresh()
+
+    async def _read(self) -> None:
+        assert self._events is not None
+        count = 0
+        async for event in self._events:
             self._event(event)
+            count += 1
+            if count % EVENTS_AT_ONCE == 0:
+                await asyncio.sleep(0)  # keys come first
+
+    def switch(self, wanted: Wanted) -> None:
+        """Leave this session for another; a turn that runs in it goes on."""
+        if self._events is not None and self.session is not None:
+            self.say(f"leaving {self.session.id[:SHORT_ID]}: dragoman chat -s {self.session.id[:SHORT_ID]}")
+            self._next = wanted
+            self._tell_phase("leaving")
+            self._screen.close_menus()
+            self._events.close()
+
+    def _tell_phase(self, phase: str) -> None:
+        self._phase, self._since = phase, time.monotonic()
+        self._screen.refresh()
 
     async def _name_agent(self, gateway: Gateway, id: str) -> None:
         """Learn which agent the default is, for the status line."""
         try:
-            self._agent = (await gateway.find(id)).agent
+            self.agent = (await gateway.find(id)).agent
         except (DragomanError, LookupError):
             return
         self._screen.refresh()
-
-    async def _find(self, gateway: Gateway) -> SessionInfo:
-        wanted = self._options
-        if wanted.session is not None:
-            found = [info async for info in gateway.sessions() if info.id.startswith(wanted.session)]
-            if len(found) != 1:
-                what = "no session begins" if not found else f"{len(found)} sessions begin"
-                raise LookupError(f"{what} with {wanted.session}: `dragoman sessions list` has them")
-            return found[0]
-        here = [info async for info in gateway.sessions(wanted.folder)]
-        if not here:
-            raise LookupError(
-                f"there is no session in {wanted.folder} yet: `dragoman chat` without -c or -r begins one"
-            )
-        return here[0] if wanted.last else await self._pick(here)
-
-    async def _pick(self, sessions: Sequence[SessionInfo]) -> SessionInfo:
-        picked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        labels = [
-            Choice(f"{info.title or '(no title)'}  {info.agent}, {info.updated_at[:16]}") for info in sessions
-        ]
-        menu = Menu([[("bold", "Continue which session?")]], labels, picked.set_result, self._screen.leave)
-        self._screen.ask(menu)
-        self._phase = "choosing a session"
-        index = await picked
-        self._screen.close_menu(menu)
-        return sessions[index]
 
     # -- events
 
@@ -177,7 +183,7 @@ class Talk:
         elif isinstance(event, Usage):
             self._usage = event
         elif isinstance(event, CommandsChanged):
-            self.agent_commands = event.commands
+            self._agent_commands = event.commands
         elif isinstance(event, TurnEnded):
             self._turn_ended(event)
             return
@@ -256,7 +262,7 @@ class Talk:
             self.spawn(self._commands.shell(text[1:], self.folder))
         elif text.startswith("/") and self._commands.run(text):
             return
-        elif self.session is None:
+        elif self.session is None or self._phase:  # for the session that is being opened
             self._early.append(text)
             self._screen.refresh()
         else:
@@ -268,7 +274,7 @@ class Talk:
 
     def commands(self) -> dict[str, str]:
         """All commands with their help: ours, then the agent's."""
-        return {**COMMANDS, **dict.fromkeys(self.agent_commands, "of the agent")}
+        return {**COMMANDS, **dict.fromkeys(self._agent_commands, "of the agent")}
 
     def _send(self, text: str) -> None:
         assert self.session is not None
@@ -328,7 +334,7 @@ class Talk:
         if self._phase:
             seconds = time.monotonic() - self._since
             return f"{self._phase}…" + (f" {seconds:.0f} s" if seconds >= SLOW_START else "")
-        parts = [self._agent or "session"]
+        parts = [self.agent or "session"]
         option = find_option(self.session.options, "model") if self.session is not None else None
         if option is not None:
             parts.append(str(option.get("currentValue")))

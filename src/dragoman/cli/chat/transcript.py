@@ -26,6 +26,7 @@ QUESTION_LINES = 60
 """Lines shown with a question: the user has to see a diff to judge it."""
 TITLE = 100
 """Characters shown of a tool call's title."""
+TAIL_ROWS = 8
 FAINT = "ansibrightblack"
 DIFF = {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}
 SEVERITY = {"error": "ansired", "warning": "ansiyellow"}
@@ -58,15 +59,18 @@ class Transcript:
         taken, self._finished = self._finished, []
         return taken
 
-    def tail(self) -> list[Line]:
-        """What still changes: the last words of a thought, the unfinished line, the running tool calls."""
+    def tail(self, columns: int) -> list[Line]:
+        """What still changes: the last words of a thought, the end of the unfinished line, the running tool calls."""
         shown: list[Line] = []
         if self._thinking_since is not None:
-            last = safe(self._thought.rstrip().rpartition("\n")[2])[-200:]
+            last = safe(self._thought.rstrip().rpartition("\n")[2])[-max(10, columns - 4) :]
             shown.append([(f"{FAINT} italic", f"· {last}")])
         if self._answer:
-            shown.append([("", safe(self._answer))])
-        shown += [[("ansiyellow", "● "), ("", title), (FAINT, " …")] for title in self._tools.values()]
+            room = columns * TAIL_ROWS // 2
+            cut = len(self._answer) > room
+            shown.append([("", "…" if cut else ""), ("", safe(self._answer[-room:]))])
+        titles = list(self._tools.values())[-TAIL_ROWS // 2 :]
+        shown += [[("ansiyellow", "● "), ("", title), (FAINT, " …")] for title in titles]
         return shown
 
     # -- in
