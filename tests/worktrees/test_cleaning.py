@@ -106,6 +106,7 @@ def test_a_session_is_continued_in_a_worktree_made_again(shell: CommandLine, rep
     assert shell.run("worktrees", "clean").stdout == "removed one\n"
     done = shell.run("exec", "-s", session, "sh pwd; echo 2 > d")
     assert done.returncode == 0, done.stderr
+    assert "It was made again, from main" in done.stderr
     assert (tree.folder / "d").read_text() == "2\n"
     assert [one["session"] for one in listed(shell)] == [session]
     shell.run("worktrees", "discard", "one", "--yes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -171,6 +172,22 @@ def test_a_boxed_session_works_in_a_clone_and_is_merged_or_discarded(
     assert shell.run("worktrees", "discard", "two", "--yes").returncode == 0
     assert not (repository.folder / "two").exists()
     assert repository.git("branch", "--list", "dragoman/two") == ""
+
+
+def test_a_deleted_boxed_session_leaves_a_clone_that_would_lose_something(
+    shell: CommandLine, repository: Checkout
+) -> None:
+    shell.configure(**sandbox_kinds.bubblewrap().config())
+    sessions = {}
+    for name, script in (("clean", "say x"), ("dirty", "sh echo new > c")):
+        done = shell.run("exec", "--worktree", "--name", name, script)
+        assert done.returncode == 0, done.stderr
+        sessions[name] = done.stderr.split()[-1]
+    done = shell.run("sessions", "delete", "-y", *sessions.values())
+    assert "its worktree dirty stays (1 file not committed)" in done.stderr
+    left = json.loads(shell.run("worktrees", "list", "--json").stdout)
+    assert [one["name"] for one in left] == ["dirty"]
+    assert repository.git("branch", "--list", "dragoman/*") == "dragoman/dirty"
 
 
 def test_setup_runs_in_the_box(engine: Engine, repository: Checkout) -> None:

@@ -105,6 +105,30 @@ async def test_setup_is_asked_about_in_the_first_turn_and_remembered_for_the_pro
     assert (folder / "more").exists()
 
 
+async def test_rules_and_remembered_answers_of_the_repository_hold_in_its_worktrees(
+    dragoman: Start, repository: Checkout, workspace: Path
+) -> None:
+    narrow = '[[policy.narrow]]\nname = "no make"\ndecision = "deny"\ncommand = [["make"]]\n'
+    (workspace / ".dragoman").mkdir()
+    (workspace / ".dragoman" / "config.toml").write_text(narrow)
+    (workspace / ".git" / "info" / "exclude").write_text(".dragoman\n")
+    gateway = await editor(dragoman, policy={"remember": "gateway"})
+    asked = answers(gateway, "dragoman:project")
+
+    async def ask(session: str, line: str) -> Any:
+        tool = {"toolCallId": line, "kind": "execute", "title": line, "rawInput": {"command": line}}
+        turn = await gateway.prompt(session, "permission " + json.dumps({"toolCall": tool}))
+        return turn.report("permission")["result"]["outcome"]["optionId"]
+
+    wish = {"_meta": {"dragoman": {"worktree": True}}}
+    one, two = [await gateway.new_session(workspace, **wish) for _ in range(2)]
+    plain = await gateway.new_session(workspace)
+    assert [await ask(session, "make all") for session in (one, plain)] == ["no", "no"]
+    assert asked == [], "a rule of the repository's own file decides"
+    assert [await ask(session, "npm ci") for session in (one, two, plain)] == ["yes"] * 3
+    assert len(asked) == 1
+
+
 async def test_a_refused_setup_is_not_run_and_the_turn_goes_on(
     dragoman: Start, repository: Checkout, workspace: Path
 ) -> None:

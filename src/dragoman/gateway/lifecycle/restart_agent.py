@@ -81,7 +81,9 @@ async def ready(gateway: Registry, session: Session, client: Client) -> None:
 
 
 def tell_loss(session: Session) -> None:
-    """Send one notice that the agent does not remember the conversation; called when clients are attached."""
+    """Send the notices of a restart, as that the agent does not remember; called when clients are attached."""
+    for text in session.recovery.take_notices():
+        session.notice(text)
     if session.recovery.take_loss():
         session.notice(LOST)
 

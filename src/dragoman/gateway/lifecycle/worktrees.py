@@ -171,7 +171,7 @@ async def made_again(gateway: Registry, session: Session) -> None:
     except WorktreeError as error:
         raise as_rpc_error(error) from error
     for text in notices:
-        session.notice(text, "info")
+        session.recovery.notice_due(text)
 
 
 async def release(gateway: Registry, session_id: str, by: str, *, discard: bool = False) -> JsonObject | None:

@@ -41,6 +41,8 @@ class Recovery:
     def __init__(self) -> None:
         self.context_lost = False
         """The current agent does not have the earlier conversation."""
+        self._due: list[str] = []
+        """Notices about a restart, for when clients are attached."""
         self.recap: bytes | None = None
         """The recap, sent to a restarted agent with the next prompt."""
         self.crashes = 0
@@ -105,6 +107,13 @@ class Recovery:
         """Whether a notice is due that the agent does not have the earlier conversation; True once per loss."""
         unreported, self._loss_unreported = self._loss_unreported, False
         return unreported
+
+    def notice_due(self, text: str) -> None:
+        self._due.append(text)
+
+    def take_notices(self) -> list[str]:
+        due, self._due = self._due, []
+        return due
 
     # -- work that others wait for
 
