@@ -49,6 +49,23 @@ def test_query_and_tail(home: Path) -> None:
     assert "unmediated" in shown and "=HYPERLINK(x)" in shown and "git status" not in shown
 
 
+def test_a_session_by_its_beginning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (f"dgm_abcd{letter * 20}" for letter in "xy")
+    monkeypatch.setattr("dragoman.audit.chain.MOST_SESSIONS", 1)
+    chain = Chain(home / "audit")
+    for session in (first, second):
+        chain.append("decision", {"session": session})
+    for beginning in ("abcdx", "dgm_abcdx", first):
+        (one,) = lines(run("audit", "query", "--session", beginning, "--json"))
+        assert one["session"] == first
+    chain.close()
+    (one,) = lines(run("audit", "query", "--session", "abcdy", "--json"))
+    assert one["session"] == second
+    both = run("audit", "query", "--session", "abcd")
+    assert both.exit_code == 2 and first in both.output and second in both.output
+    assert "no such records" in run("audit", "query", "--session", "zzz").stdout
+
+
 def test_one_record(home: Path) -> None:
     first = lines(run("audit", "query", "--json"))[1]
     assert lines(run("audit", "show", str(first["id"]), "--json")) == [first]

@@ -275,6 +275,11 @@ def test_a_fingerprint_that_was_written_down_shows_another_key(audit: Audit) -> 
     assert "another key" in problems(verify(audit.folder, trusted=[trusted]))
 
 
+def test_a_head_of_another_key_is_not_said_to_be_gone(audit: Audit) -> None:
+    found = problems(verify(audit.folder, audit.anchor, trusted=["0" * 32]))
+    assert "another key" in found and "gone" not in found
+
+
 def test_the_end_of_a_killed_process_is_fixed_by_the_next_one(audit: Audit) -> None:
     assert end_dead_chains(audit.folder) == [audit.second]
     assert end_dead_chains(audit.folder) == []

@@ -135,6 +135,31 @@ def line_of(folder: Path, id: str) -> bytes | None:
     return None
 
 
+def sessions_like(folder: Path, beginning: str) -> list[str]:
+    """The ids of recorded sessions that begin so."""
+    found: set[str] = set()
+    listed: set[str] = set()
+    for line in places.read_index(folder)[0]:
+        with suppress(*record.UNREADABLE):
+            told = _told.decode(line)
+            if told.sessions is not None:
+                listed.add(told.chain)
+                found.update(told.sessions)
+    for chain in places.chains(folder):
+        for path in places.segments(chain) if chain.name not in listed else ():
+            known = seek.stored_seek(path)
+            found.update(known.sessions if known is not None else _sessions_in(path))
+    return sorted(session for session in found if session.startswith(beginning))
+
+
+def _sessions_in(path: Path) -> Iterator[str]:
+    for _, line in _lines(path):
+        with suppress(record.Broken):
+            session = record.read_head(line).session
+            if isinstance(session, str):
+                yield session
+
+
 class Follower:
     """New records of any process, by their places in the files, since a clock may go back.
 

@@ -360,12 +360,14 @@ class _ChainCheck:
             self._problem(head.n, why)
         if head.kind != "head":
             return
+        same = self._anchors.get(head.n) == line
+        if same:
+            del self._anchors[head.n]
         if (why := self._all.signer_problem(line, facts)) is not None:
             self._problem(head.n, why)
             return
         self._report.signed, self._report.signed_at = head.n, head.at
-        if self._anchors.get(head.n) == line:
-            del self._anchors[head.n]
+        if same:
             self._report.anchored, self._report.anchored_at = head.n, head.at
             self._report.open_since = ""
             self._all.anchor_holds(facts)

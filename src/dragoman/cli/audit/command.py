@@ -6,13 +6,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dragoman.audit.browse.table import as_csv, as_ndjson
-from dragoman.audit.read import Follower, Query, latest, query, show
+from dragoman.audit.read import Follower, Query, latest, query, sessions_like, show
 from dragoman.cli.audit.show import print_record, print_records
 from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import SETTINGS
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from dragoman.audit.report import Report
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+PREFIX = "dgm_"
+WHOLE = len(PREFIX) + 24
+"""Characters of the id of a session."""
 FOLLOW_EVERY = 0.5
 """Seconds between two looks of `tail --follow`."""
 MOST = 10_000
@@ -50,7 +54,7 @@ def _filters(command: Command) -> Command:
         click.option("--decision", type=click.Choice(["allow", "deny", "ask"]), help="Only this decision."),
         click.option("--tool", help="Only this tool."),
         click.option("--agent", help="Only this agent."),
-        click.option("--session", help="Only this session."),
+        click.option("--session", help="Only this session; its beginning is enough."),
     ):
         command = option(command)
     return command
@@ -125,7 +129,9 @@ def export(form: str, **filters: Any) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file of heads from elsewhere; the configured file: anchors are read anyway.",
 )
-@click.option("--key", "keys", multiple=True, help="Fingerprint of the only key that counts.")
+@click.option(
+    "--key", "keys", multiple=True, help="Fingerprint of the only key that counts; may be repeated."
+)
 @AS_JSON
 @click.pass_context
 def verify(ctx: click.Context, anchors: tuple[Path, ...], keys: tuple[str, ...], as_json: bool) -> None:
@@ -217,7 +223,19 @@ def _folder() -> Path:
 
 
 def _query(filters: dict[str, Any]) -> Query:
-    return Query(**{name: value for name, value in filters.items() if value is not None})
+    asked = Query(**{name: value for name, value in filters.items() if value is not None})
+    return replace(asked, session=_whole(asked.session)) if asked.session is not None else asked
+
+
+def _whole(session: str) -> str:
+    """The id of a session that is given by its beginning, as tables show it."""
+    if len(session) >= WHOLE:
+        return session
+    found = sessions_like(_folder(), session if session.startswith(PREFIX) else PREFIX + session)
+    if len(found) > 1:
+        few = ", ".join(escape(each) for each in found[:5])
+        raise click.UsageError(f"{len(found)} sessions begin with {session!r}: {few}")
+    return found[0] if found else session
 
 
 def _heads(given: tuple[Path, ...], config: Config) -> Iterator[bytes]:
