@@ -252,6 +252,14 @@ RECORDS: list[tuple[Json, Json]] = [
     (record("revived", rung="load"), {"type": "agent_revived", "rung": "load"}),
     (record("parked"), {"type": "session_parked"}),
     (
+        record("rewound", message=2, undone=[[5, 9], "x", [1], [2, "b"]], former=[], by="local"),
+        {"type": "conversation_rewound", "undone": [[5, 9]], "by": "local", "message": 2},
+    ),
+    (
+        record("rewound", undo=True, undone=[], by="local"),
+        {"type": "conversation_rewound", "undone": [], "by": "local", "undo": True},
+    ),
+    (
         record("notice", title="N", severity="error"),
         {"type": "notice", "title": "N", "severity": "error"},
     ),

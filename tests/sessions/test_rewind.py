@@ -144,6 +144,23 @@ async def test_what_cannot_be_gone_back_to_is_named(
     assert (await gateway.prompt(session, "say on")).texts == ["on"]
 
 
+async def test_without_a_journal_only_files_go_back(
+    dragoman: Start, workspace: Path, heard: AgentLog
+) -> None:
+    agents = {"scripted": resumable_agent(*heard.flags)}
+    settings: dict[str, Any] = {"sessions": {"journal": False}, "checkpoints": {"patience": PATIENCE}}
+    gateway = await dragoman(agents=agents, **settings)
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    await gateway.prompt(session, f"sh echo 1 > {workspace}/a")
+    with pytest.raises(RpcFailure, match="has no journal"):
+        await rewind(gateway, session, to=1)
+    result = await rewind(gateway, session, to=1, what="files")
+    assert (result["restored"]["files"], (workspace / "a").exists()) == (["a"], False)
+    await rewind(gateway, session, undo=True)
+    assert (workspace / "a").exists()
+
+
 async def test_a_message_is_undone_once(dragoman: Start, workspace: Path, heard: AgentLog) -> None:
     gateway, session = await begun(dragoman, workspace, heard, "fig", "plum")
     await rewind(gateway, session, to=1)
@@ -249,6 +266,9 @@ async def test_a_stored_session_is_rewound_by_its_command(home: Path, workspace:
     assert "fig" in exported and "plum" not in exported and "was undone" in exported
     lines = [json.loads(line) for line in shell.run("sessions", "export", session).stdout.splitlines()]
     assert any(line.get("undone") and "plum" in json.dumps(line) for line in lines)
+    (found,) = json.loads(shell.run("sessions", "search", "plum", "--json").stdout)[:1]
+    assert found["undone"] is True
+    assert json.loads(shell.run("sessions", "show", session, "--json").stdout)["turns"][1]["undone"] is True
     done = shell.run("rewind", session, "--to", "1", "--resend", "say quince")
     assert done.stdout.split()[-1] == "quince", done.stderr
     done = shell.run("retry", session)
