@@ -15,8 +15,8 @@ from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.json_types import encode
 from dragoman.gateway.lifecycle.closing import Closing
 from dragoman.gateway.lifecycle.parking import Parking
-from dragoman.gateway.ownership.directory import Directory, StoreDirectory
-from dragoman.gateway.ownership.memory_directory import MemoryDirectory
+from dragoman.gateway.ownership.directory import StoreDirectory
+from dragoman.gateway.ownership.memory_directory import Directory
 from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.store import SessionChanges, StoreError
@@ -58,7 +58,7 @@ class Registry(SessionHost):
         self.parking = Parking(self)
         self.sessions: dict[str, Session] = {}
         self.places = Places(self)
-        self.directory: Directory = MemoryDirectory()
+        self.directory = Directory()
         self.clients: set[Client] = set()
         self.watchers: list[SessionWatcher] = []
         self.closings = Closing()

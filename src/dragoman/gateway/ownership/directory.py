@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from msgspec import structs
 
@@ -25,8 +25,8 @@ from dragoman.gateway.ownership.entries import (
     examine,
     read_info,
 )
+from dragoman.gateway.ownership.memory_directory import Directory, Wanted
 from dragoman.gateway.ports.store import (
-    LIST_PAGE,
     Fenced,
     HeldElsewhere,
     SessionChanges,
@@ -55,47 +55,15 @@ MAX_MISSING = 1000
 """Most unloaded sessions whose journals still lack the record of events that were not stored."""
 
 
-SessionEntries: TypeAlias = list[SessionEntry]  # within the classes below, `list` is a method
+SessionEntries: TypeAlias = list[SessionEntry]  # within the class below, `list` is a method
 
 
-class Directory(Protocol):
-    async def create(self, session: Session, original: Session | None, before: int | None = None) -> None:
-        """Add a new session; a fork begins with the history of its original, up to the event `before`."""
-
-    async def get(self, session_id: str) -> SessionEntry | None: ...
-
-    async def list(
-        self,
-        *,
-        cwd: str | None,
-        agent: str | None,
-        cursor: str | None,
-        query: str | None = None,
-        limit: int = LIST_PAGE,
-    ) -> SessionEntryPage: ...
-
-    async def add_listed(self, agent: str, info: JsonObject) -> None:
-        """Add or update a session from an agent's own list; its id stays the same from then on (G-042)."""
-
-    async def own(self, session: Session) -> HeldElsewhere | None:
-        """Become the owner of a session; returns the owner if another living process is."""
-
-    async def release(self, session: Session) -> None: ...
-
-    async def claim_journal(self, session: Session) -> None:
-        """Try again to acquire the lease for a session that runs without storing events."""
-
-    async def delete(self, session_id: str) -> None: ...
-
-    async def free_agent_id(self, agent: str, agent_session_id: str) -> None:
-        """Remove the id from a session that had it: the agent issued it again, for another session (G-040)."""
-
-
-class StoreDirectory:
+class StoreDirectory(Directory):
     """The sessions in the store; opens and repairs their journals."""
 
     def __init__(self, store: Store, patience: float) -> None:
         """`patience`: seconds that events wait while the store fails."""
+        super().__init__()
         self.store = store
         self._patience = patience
         self._unsaved: dict[str, SessionRecord] = {}
@@ -151,16 +119,8 @@ class StoreDirectory:
         record = await self.store.get(session_id)
         return (await self._entry([record]))[0] if record is not None else None
 
-    async def list(
-        self,
-        *,
-        cwd: str | None,
-        agent: str | None,
-        cursor: str | None,
-        query: str | None = None,
-        limit: int = LIST_PAGE,
-    ) -> SessionEntryPage:
-        page = await self.store.list(cwd=cwd, agent=agent, query=query, cursor=cursor, limit=limit)
+    async def list(self, **wanted: Unpack[Wanted]) -> SessionEntryPage:
+        page = await self.store.list(**wanted)
         return SessionEntryPage(await self._entry(page.records), page.next_cursor)
 
     async def add_listed(self, agent: str, info: JsonObject) -> None:
