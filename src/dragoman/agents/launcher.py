@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,18 @@ from dragoman.rpc.link import LinkHandler
 if TYPE_CHECKING:
     from dragoman.agents.native.registry import Native
     from dragoman.agents.remote.launch import Remotes
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """An agent that is to be started; see `Launcher.launch`."""
+
+    name: str
+    agent: AgentConfig
+    handler: LinkHandler
+    cwd: str | None
+    box: Box | None
+    hooks: HookHandler | None
 
 
 class ProcessLauncher:
@@ -72,38 +85,30 @@ class ProcessLauncher:
     ) -> AgentHandle:
         if agent.kind == "remote":
             return await self._reach(name, agent, handler)
-        if agent.kind in ADAPTED:
-            return self._launch_adapter(name, agent, handler, cwd, box, hooks)
-        return await self._launch_hooked(name, agent, handler, cwd, box, hooks)
+        start = _Start(name, agent, handler, cwd, box, hooks)
+        return self._launch_adapter(start) if agent.kind in ADAPTED else await self._launch_hooked(start)
 
-    async def _launch_hooked(
-        self,
-        name: str,
-        agent: AgentConfig,
-        handler: LinkHandler,
-        cwd: str | None,
-        box: Box | None,
-        hooks: HookHandler | None,
-    ) -> AgentProcess:
+    async def _launch_hooked(self, start: _Start) -> AgentProcess:
         """Start an agent so that it runs our hook before each tool call, where that is known how and `hooks` answers."""
-        passing = passing_for(agent) if box is None else None
-        if passing is None or hooks is None or self._hooks is None:
-            return await self._launch_program(name, agent, handler, cwd, box)
+        agent = start.agent
+        passing = passing_for(agent) if start.box is None else None
+        if passing is None or start.hooks is None or self._hooks is None:
+            return await self._launch_program(start)
         from dragoman.agents.hooks.process import HookedAgent, private_folder
         from dragoman.agents.hooks.server import HookServer
 
         try:
-            server = HookServer(private_folder(self._hooks()), hooks, passing.manner)
+            server = HookServer(private_folder(self._hooks()), start.hooks, passing.manner)
             await server.start()
         except OSError as error:
             raise AgentUnavailable(
-                f"The agent {name} cannot be started: there is no socket for its hook ({error})"
+                f"The agent {start.name} cannot be started: there is no socket for its hook ({error})"
             ) from error
         try:
             passed = pass_hook(passing, server.folder, server.address, {**os.environ, **agent.env})
             command = [*agent.command, *passed.arguments]
             told = msgspec.structs.replace(agent, command=command, env={**agent.env, **passed.env})
-            running = await self._launch_program(name, told, handler, cwd, None, HookedAgent)
+            running = await self._launch_program(replace(start, agent=told), HookedAgent)
         except BaseException:
             server.close()
             raise
@@ -119,72 +124,55 @@ class ProcessLauncher:
             self._remotes = Remotes(self._max_message_bytes)
         return await self._remotes.launch(name, agent, handler)
 
-    def _launch_adapter(
-        self,
-        name: str,
-        agent: AgentConfig,
-        handler: LinkHandler,
-        cwd: str | None,
-        box: Box | None,
-        hooks: HookHandler | None,
-    ) -> AgentHandle:
+    def _launch_adapter(self, start: _Start) -> AgentHandle:
         """Begin an adapter for an agent with its own protocol; a session that needs its program starts it."""
         from dragoman.agents.native.registry import begin
 
-        if box is None:
+        if start.box is None:
             try:
-                require(name, agent)
+                require(start.name, start.agent)
             except NotInstalled as error:
                 raise AgentUnavailable(_sentence(str(error))) from error
-        return begin(self._native(name, agent, cwd, box, self._guest(agent, box), hooks), handler)
+        return begin(self._native(start, self._guest(start)), start.handler)
 
-    def _guest(self, host: AgentConfig, box: Box | None) -> Native | None:
+    def _guest(self, start: _Start) -> Native | None:
         """The other agent with its own protocol, if installed; None in a box, where that is not known."""
-        if box is not None or not host.duet:
+        host = start.agent
+        if start.box is not None or not host.duet:
             return None
         for name, agent in self._agents.items():
             if agent.kind not in ADAPTED or agent.kind == host.kind or not agent.duet or agent.sandbox:
                 continue
             if locate(agent.command, agent.env.get("PATH")) is not None:
-                return self._native(name, agent, None, None, None)
+                return self._native(replace(start, name=name, agent=agent, cwd=None, hooks=None), None)
         return None
 
-    def _native(
-        self,
-        name: str,
-        agent: AgentConfig,
-        cwd: str | None,
-        box: Box | None,
-        other: Native | None,
-        hooks: HookHandler | None = None,
-    ) -> Native:
+    def _native(self, start: _Start, other: Native | None) -> Native:
         from dragoman.agents.native.registry import Native
+
+        agent, boxed = start.agent, start.box is not None
 
         async def spawn(arguments: Sequence[str], lines: LinkHandler, folder: str | None) -> AgentProcess:
             told = msgspec.structs.replace(agent, command=[*agent.command, *arguments])
-            return await self._launch_hooked(name, told, lines, folder if box is None else cwd, box, hooks)
+            cwd = start.cwd if boxed else folder
+            return await self._launch_hooked(replace(start, agent=told, handler=lines, cwd=cwd))
 
         environ = agent_environment(os.environ, agent.env)
-        return Native(name, agent, spawn, environ, boxed=box is not None, other=other, state=self._state)
+        return Native(start.name, agent, spawn, environ, boxed=boxed, other=other, state=self._state)
 
     async def _launch_program(
-        self,
-        name: str,
-        agent: AgentConfig,
-        handler: LinkHandler,
-        cwd: str | None,
-        box: Box | None,
-        process: type[AgentProcess] = AgentProcess,
+        self, start: _Start, process: type[AgentProcess] = AgentProcess
     ) -> AgentProcess:
-        if box is not None:
-            return await self._launch_inside(name, agent, handler, cwd, box)
+        name, agent, cwd = start.name, start.agent, start.cwd
+        if start.box is not None:
+            return await self._launch_inside(start, start.box)
         try:
             require(name, agent)
             secrets = await resolve_secrets(agent.secrets, os.environ)
             place = {} if cwd is None else {"PWD": cwd}  # the inherited one is the gateway's own folder
             return await process.spawn(
                 agent.command,
-                handler=handler,
+                handler=start.handler,
                 custody=self._custody,
                 env=agent_environment(os.environ, {**place, **secrets, **agent.env}),
                 cwd=cwd,
@@ -195,14 +183,12 @@ class ProcessLauncher:
         except (SpawnError, AgentError, SecretError) as error:
             raise AgentUnavailable(f"The agent {name} cannot be started. {error}") from error
 
-    async def _launch_inside(
-        self, name: str, agent: AgentConfig, handler: LinkHandler, cwd: str | None, box: Box
-    ) -> AgentProcess:
-        inside = await box.agent(name, agent, cwd)
+    async def _launch_inside(self, start: _Start, box: Box) -> AgentProcess:
+        inside = await box.agent(start.name, start.agent, start.cwd)
         try:
             running = await BoxedAgent.spawn(
                 inside.words,
-                handler=handler,
+                handler=start.handler,
                 custody=self._custody,
                 env=inside.env,
                 cwd=inside.cwd,
@@ -211,7 +197,7 @@ class ProcessLauncher:
         except SpawnError as error:
             await inside.leave()
             raise AgentUnavailable(
-                f"The agent {name} cannot be started in the sandbox {box.name}. {error}"
+                f"The agent {start.name} cannot be started in the sandbox {box.name}. {error}"
             ) from error
         running.enter_box(inside)
         return running

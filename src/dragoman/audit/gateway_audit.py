@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.audit.errors import AuditError
 from dragoman.config.audit_model import AuditConfig
-from dragoman.gateway.ports.audit import AnchorFigures, AuditFigures
+from dragoman.gateway.ports.audit import AnchorFigures, Audit, AuditFigures
 
 if TYPE_CHECKING:
     from dragoman.audit.log import AuditLog
@@ -40,14 +40,14 @@ class _Waiting:
     until: float
 
 
-class GatewayAudit:
+class GatewayAudit(Audit):
     """To be made in a running event loop."""
 
     def __init__(
         self, folder: Path, config: AuditConfig, patience: float, started: dict[str, Any] | None = None
     ) -> None:
         """`started` is told with the first record, or after a moment, so as not to slow the start."""
-        self.folder: Path | None = folder
+        self.folder = folder
         self._config = config
         self._hidden: list[str] = []
         self._files: dict[Path, None] = {}

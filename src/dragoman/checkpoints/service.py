@@ -18,6 +18,7 @@ from dragoman.gateway.ports.checkpoints import (
     Changes,
     Checkpoint,
     CheckpointError,
+    Checkpoints,
     Mark,
     Restored,
     Restoring,
@@ -54,8 +55,8 @@ class Batch:
     marks: list[tuple[Mark, float]] = field(default_factory=list)
 
 
-class CheckpointService:
-    """Implements the gateway's `Checkpoints`."""
+class CheckpointService(Checkpoints):
+    """The gateway's checkpoints, in a folder."""
 
     def __init__(self, folder: Path, limits: CheckpointsConfig) -> None:
         self._given = (folder, limits)

@@ -37,7 +37,7 @@ from dragoman.gateway.access.identity import AGENT
 from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.ports.audit import Audit
-from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
+from dragoman.gateway.ports.checkpoints import Checkpoints
 from dragoman.gateway.ports.sandbox import Box, Boxes
 from dragoman.gateway.ports.store import Store, StoreError, StoreReadOnly
 from dragoman.gateway.ports.witness import Several, Witness
@@ -232,7 +232,7 @@ def open_traces(config: Config) -> list[Traces]:
 def open_checkpoints(config: Config, paths: Paths) -> tuple[Checkpoints, Callable[[], Awaitable[None]]]:
     """The checkpoints of this process, and how they are closed."""
     if not config.checkpoints.enabled:
-        return NoCheckpoints(), functools.partial(asyncio.sleep, 0)
+        return Checkpoints(), functools.partial(asyncio.sleep, 0)
     from dragoman.checkpoints.service import CheckpointService
 
     service = CheckpointService(paths.state_dir / "checkpoints", config.checkpoints)

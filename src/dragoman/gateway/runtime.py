@@ -15,8 +15,8 @@ from dragoman.config.sections.workspaces import rules_for
 from dragoman.gateway.access.capabilities import fingerprint
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ports.agent import CapabilityCache, Dialer, Launcher
-from dragoman.gateway.ports.audit import Audit, NoAudit
-from dragoman.gateway.ports.checkpoints import Checkpoints, NoCheckpoints
+from dragoman.gateway.ports.audit import Audit
+from dragoman.gateway.ports.checkpoints import Checkpoints
 from dragoman.gateway.ports.commits import Commits
 from dragoman.gateway.ports.followers import Followers
 from dragoman.gateway.ports.sandbox import Box, Boxes
@@ -76,8 +76,8 @@ class Outside:
     """Why a workspace's policy files are not what is in force; None if they are."""
     read_secrets: ReadSecrets | None = None
     witness: Witness = field(default_factory=Several)
-    audit: Audit = field(default_factory=NoAudit)
-    checkpoints: Checkpoints = field(default_factory=NoCheckpoints)
+    audit: Audit = field(default_factory=Audit)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
     search: Search | None = None
     worktrees: Worktrees | None = None
     commits: Commits | None = None

@@ -12,7 +12,7 @@ import dragoman
 from dragoman.agents.secrets import on_resolved
 from dragoman.config.model import Config
 from dragoman.config.paths import ADMINISTRATOR, Paths
-from dragoman.gateway.ports.audit import Audit, NoAudit
+from dragoman.gateway.ports.audit import Audit
 
 if TYPE_CHECKING:
     from dragoman.policy.rulebook import Renewal
@@ -42,7 +42,7 @@ PUBLIC = frozenset(
 def open_audit(config: Config, paths: Paths) -> tuple[Audit, Callable[[], Awaitable[None]]]:
     """The audit of this process, and how it is closed."""
     if not config.audit.enabled:
-        return NoAudit(), functools.partial(asyncio.sleep, 0)
+        return Audit(), functools.partial(asyncio.sleep, 0)
     from dragoman.audit.gateway_audit import GatewayAudit
 
     started = {"version": dragoman.__version__, "pid": os.getpid()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,25 @@ class AuditFigures:
     anchors: Sequence[AnchorFigures] = ()
 
 
-class Audit(Protocol):
-    folder: Path | None
+class Audit:
+    """Keeps nothing by itself; `audit/gateway_audit.py` keeps an audit."""
+
+    folder: Path | None = None
     """Where it is kept, for readers; None if it is not."""
-    content: bool
+    content: bool = False
     """Whether texts of prompts, and what tools were given and returned, are recorded too."""
 
     @property
     def ready(self) -> bool:
         """Whether records can be written, as far as known."""
+        return True
 
     def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
         """Record what happens next; whether it may: the record is as safe as a journal event. Else `wait`.
 
         `secrets` are not recorded.
         """
+        return True
 
     def wait(
         self,
@@ -58,6 +62,7 @@ class Audit(Protocol):
         secrets: Iterable[str] = (),
     ) -> None:
         """Call `then` when the record can be written, or `refuse` with the reason if it cannot for long."""
+        then()
 
     def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None:
         """Record what has happened already; a failure is logged, and told by the next record."""
@@ -70,37 +75,6 @@ class Audit(Protocol):
 
     def watch(self, files: Iterable[Path]) -> None:
         """Record changes of these configuration files, those since the last look of any process too."""
-
-    def figures(self) -> AuditFigures: ...
-
-
-class NoAudit:
-    """Implements `Audit` where none is kept."""
-
-    folder: Path | None = None
-    content = False
-    ready = True
-
-    def stored(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> bool:
-        return True
-
-    def wait(
-        self,
-        kind: str,
-        facts: dict[str, Any],
-        then: Callable[[], None],
-        refuse: Callable[[str], None],
-        secrets: Iterable[str] = (),
-    ) -> None:
-        then()
-
-    def record(self, kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> None: ...
-
-    def give_up(self, session: str, reason: str) -> None: ...
-
-    def hide(self, values: Iterable[str]) -> None: ...
-
-    def watch(self, files: Iterable[Path]) -> None: ...
 
     def figures(self) -> AuditFigures:
         return AuditFigures()

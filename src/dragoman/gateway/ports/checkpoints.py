@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -163,18 +163,26 @@ Restoring = Callable[[str, list[str]], AbstractContextManager[None]]
 """Entered, in a thread, before files are changed: the checkpoint before it, and the files. May raise `NotRecorded`."""
 
 
-class Checkpoints(Protocol):
+OFF = "Checkpoints are off (checkpoints.enabled)."
+
+
+class Checkpoints:
+    """Records nothing by itself; `checkpoints/service.py` does."""
+
     def records(self, folder: str) -> bool:
         """Whether a project is recorded, as far as known without looking at it."""
+        return False
 
     def restoring(self, session_id: str) -> bool:
         """Whether files of the session are being restored, so that no turn may begin."""
+        return False
 
     async def prepare(self, session_id: str, folder: str) -> None:
         """Read a project for the first time, so that its first checkpoint is quick; raises `CheckpointError`."""
 
     def record(self, session_id: str, folder: str, mark: Mark) -> Awaitable[Checkpoint]:
         """Record a project, after what was called before for this session; raises `CheckpointError`."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     def record_unchanged(
         self, session_id: str, folder: str, mark: Mark, failed: Callable[[CheckpointError], None]
@@ -183,70 +191,34 @@ class Checkpoints(Protocol):
 
         False: that is not certain, so `record` has to compare it. `failed` is called if it cannot be written later.
         """
+        return False
 
     async def checkpoints(self, session_id: str) -> list[Checkpoint]:
         """The session's checkpoints, the oldest first; raises `CheckpointError`."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     async def recorded(self, session_id: str, turn: int) -> RecordedTree:
         """The files at the beginning of a turn; raises `CheckpointError`."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     async def changes(self, session_id: str, turn: int | None = None) -> Changes:
         """What the session, or one turn of it, changed; raises `CheckpointError`."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     async def patch(self, session_id: str, turn: int | None = None) -> bytes:
         """The same as a patch that `git apply` takes."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     async def touched(self, session_id: str, turn: int | None = None) -> Touched:
         """The paths that the session's turns, or one of them, changed; raises `CheckpointError`."""
+        raise CheckpointError(OFF, "checkpoints_off")
 
     def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
         """Restore files under `act`; raises `CheckpointError` and changes nothing if it cannot restore all.
 
         From this call on `restoring` is true, and another call raises at once.
         """
+        raise CheckpointError(OFF, "checkpoints_off")
 
     async def delete(self, session_id: str) -> None:
         """Remove the checkpoints of a session that is deleted."""
-
-
-class NoCheckpoints:
-    """Implements `Checkpoints` where they are off."""
-
-    def __init__(self, reason: str = "Checkpoints are off (checkpoints.enabled).") -> None:
-        self._reason = reason
-
-    def records(self, folder: str) -> bool:
-        return False
-
-    def restoring(self, session_id: str) -> bool:
-        return False
-
-    async def prepare(self, session_id: str, folder: str) -> None: ...
-
-    def record(self, session_id: str, folder: str, mark: Mark) -> Awaitable[Checkpoint]:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    def record_unchanged(
-        self, session_id: str, folder: str, mark: Mark, failed: Callable[[CheckpointError], None]
-    ) -> bool:
-        return False
-
-    async def checkpoints(self, session_id: str) -> list[Checkpoint]:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    async def recorded(self, session_id: str, turn: int) -> RecordedTree:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    async def changes(self, session_id: str, turn: int | None = None) -> Changes:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    async def patch(self, session_id: str, turn: int | None = None) -> bytes:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    async def touched(self, session_id: str, turn: int | None = None) -> Touched:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    def restore(self, session_id: str, folder: str, wish: Wish, act: Restoring) -> Awaitable[Restored]:
-        raise CheckpointError(self._reason, "checkpoints_off")
-
-    async def delete(self, session_id: str) -> None: ...
