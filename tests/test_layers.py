@@ -68,7 +68,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "masking",
         "atomic_file",
     ),
-    "transports": ("wire", "rpc", "gateway", "terminal"),
+    "transports": ("wire", "rpc", "gateway", "terminal", "machine"),
     "usage": ("gateway.ports",),
     "store": ("wire", "gateway.ports", "config", "machine", "atomic_file", "search.index", "usage"),
     "search": (

@@ -11,7 +11,8 @@ import resource
 import socket
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _MACHINE_ID = Path("/etc/machine-id")
@@ -19,6 +20,8 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _MOUNTS = Path("/proc/self/mountinfo")
 
 OLD_SOCKET = 60.0  # seconds
+MAX_SOCKET_PATH = 100
+"""Bytes of the longest socket path that is used as it is; Linux allows 107, macOS 103. Home folders can be longer."""
 
 NETWORK = frozenset(
     [
@@ -95,6 +98,19 @@ def runs(pid: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+@contextmanager
+def short_path(path: Path) -> Iterator[str]:
+    """Yield a shorter name for the same socket, valid inside the `with`; without `/proc/self/fd` the path itself."""
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH or not Path("/proc/self/fd").is_dir():
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
+    finally:
+        os.close(folder)
 
 
 def listens(path: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.transports.socket_path import MAX_BYTES, short_path
+from dragoman.machine import MAX_SOCKET_PATH, short_path
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc")
 
@@ -16,7 +16,7 @@ async def test_a_socket_in_a_deep_folder_can_be_listened_on_and_reached(tmp_path
     folder = tmp_path / ("deep" * 20) / ("deeper" * 20)
     folder.mkdir(parents=True)
     path = folder / "owner.sock"
-    assert len(str(path)) > MAX_BYTES
+    assert len(str(path)) > MAX_SOCKET_PATH
     greeted = asyncio.Event()
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from dragoman.gateway.ports.agent import AgentEnd, AgentUnavailable
+from dragoman.machine import short_path
 from dragoman.rpc.link import LinkHandler
-from dragoman.transports.socket_path import short_path
 from dragoman.transports.stream import StreamLink
 
 

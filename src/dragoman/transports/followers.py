@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from dragoman.transports.socket_path import short_path
+from dragoman.machine import short_path
 from dragoman.wire import limits
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from dragoman.gateway.client import ClientConnection
-from dragoman.transports.socket_path import short_path
+from dragoman.machine import short_path
 from dragoman.transports.stream import StreamLink
 
 log = logging.getLogger(__name__)

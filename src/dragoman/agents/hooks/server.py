@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-import os
 import secrets
 import shutil
 import socket
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from dragoman.agents.hooks.call import BadCall, Decision, Manner, read_answer, read_call
 from dragoman.gateway.ports.agent import HookHandler
+from dragoman.machine import short_path
 from dragoman.rpc.request import Reply
 from dragoman.wire import limits
 
@@ -47,7 +47,8 @@ class HookServer:
         """Listen; raises `OSError`."""
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _bind(listening, self.folder)
+            with short_path(self.folder / SOCKET) as name:
+                listening.bind(name)
             listening.setblocking(False)
             self._server = await asyncio.start_unix_server(
                 self._accept, sock=listening, limit=READ_LIMIT, backlog=BACKLOG
@@ -132,15 +133,3 @@ class HookServer:
 
 READ_LIMIT = 64 * 1024
 """Bytes of the stream that are buffered; a longer call is read on as the loop turns."""
-
-
-def _bind(listening: socket.socket, folder: Path) -> None:
-    path = str(folder / SOCKET)
-    if len(os.fsencode(path)) <= 100 or not Path("/proc/self/fd").is_dir():
-        listening.bind(path)
-        return
-    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        listening.bind(f"/proc/self/fd/{opened}/{SOCKET}")
-    finally:
-        os.close(opened)

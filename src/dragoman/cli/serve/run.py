@@ -28,6 +28,7 @@ from dragoman.gateway.access.client import Terms
 from dragoman.gateway.access.mediation import mediation_of
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.runtime import AgentDirectory
+from dragoman.machine import short_path
 from dragoman.server.auth.admission import Admission
 from dragoman.server.auth.credentials import Credentials, instance_token
 from dragoman.server.auth.logins import Logins
@@ -36,7 +37,6 @@ from dragoman.server.listen.tls import Certificate
 from dragoman.server.monitoring.metrics import Metrics
 from dragoman.server.server import Server
 from dragoman.transports.listen import Listener, ListenError
-from dragoman.transports.socket_path import short_path
 
 log = logging.getLogger(__name__)
 
