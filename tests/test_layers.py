@@ -61,6 +61,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "agents": ("wire", "rpc", "gateway.ports", "config", "log", "terminal", "machine", "atomic_file"),
     "sandbox": (
         "wire",
+        "rpc",
         "gateway.ports",
         "gateway.path_mapping.paths",
         "config",

@@ -1,4 +1,4 @@
-"""Files: replaced in one step, flushed to the disk, closed once."""
+"""Files: replaced in one step, locked, flushed to the disk, closed once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import errno
 import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import inf
 from pathlib import Path
+from time import monotonic, sleep
 
 PRIVATE = 0o600
+LOCK_PAUSE = 0.002
+"""Seconds between attempts to lock a file within a bound."""
 
 
 class OpenFile:
@@ -40,6 +46,28 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(path: Path, seconds: float = inf) -> Iterator[None]:
+    """Hold the lock of a file, which is created if missing; waits for other processes.
+
+    Raises `BlockingIOError` if that takes longer than `seconds`.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    try:
+        end, bounded = monotonic() + seconds, fcntl.LOCK_NB if seconds < inf else 0
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | bounded)
+                break
+            except BlockingIOError:
+                if monotonic() >= end:
+                    raise
+                sleep(LOCK_PAUSE)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sync_data(descriptor: int) -> None:

@@ -24,6 +24,7 @@ from dragoman.agents.program import Pipes, SpawnError, explain, find_program
 from dragoman.agents.stderr import StderrTail
 from dragoman.gateway.ports.agent import AgentEnd
 from dragoman.gateway.ports.sandbox import Enclosed
+from dragoman.rpc.call import happens
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.outbox import Outbox
 from dragoman.rpc.pipe import LoopPipe
@@ -286,10 +287,10 @@ class AgentProcess:
             # Before it can exit: after that its children may be orphans that nothing links to it.
             await self._custody.look(self._ward)
         self._outbox.close()
-        await _within(patience, self._exited)
+        await happens(self._exited, patience)
         await self._custody.end(self._ward)
-        await _within(GOODBYE, self._exited)
-        await _within(GOODBYE, self._link_closed)
+        await happens(self._exited, GOODBYE)
+        await happens(self._link_closed, GOODBYE)
         self._close_link()
         if self._stdin_pipe.get_write_buffer_size():
             self._stdin_pipe.abort()  # unread data, and a process still holds the other end
@@ -301,15 +302,6 @@ def _give_up(starting: asyncio.Future[Any]) -> None:
     """End an agent whose caller was cancelled during the start."""
     if not starting.cancelled() and starting.exception() is None:
         starting.result().close()
-
-
-async def _within(seconds: float, event: asyncio.Event) -> None:
-    """Wait for an event, for `seconds` at most."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
 
 
 class Incoming(asyncio.Protocol):

@@ -6,18 +6,16 @@ and proves nothing: every `gateway_started` has the hashes too.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import pwd
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
+from dragoman.atomic_file import locked, replace_file
 from dragoman.audit.folder import open_regular
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.regular_file import read_regular
@@ -59,7 +57,8 @@ def record_changes(
 
     `by` is who changed them, if that is known. Those never seen are recorded only with `unknown`.
     """
-    with _turn(folder):
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with locked(folder / LOCK):
         known = _read(folder)
         seen = dict(known)
         for file in files:
@@ -89,14 +88,3 @@ def _name_of(user: int) -> str:
         return pwd.getpwuid(user).pw_name
     except KeyError:
         return str(user)
-
-
-@contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

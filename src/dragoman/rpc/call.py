@@ -1,4 +1,4 @@
-"""Waits for the reply to a request of ours."""
+"""Waits: for the reply to a request of ours, and for an event with a bound."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ import msgspec
 
 from dragoman.rpc.peer import Peer
 from dragoman.rpc.request import Reply
+
+
+async def happens(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, for `seconds` at most; returns whether it happened."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
 
 
 async def call(peer: Peer, method: str, params: object, *, cancels: bool = False) -> Any:

@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from dragoman.agents.custody import Custody, CustodyError, Ward
+from dragoman.rpc.call import happens
 
 log = logging.getLogger(__name__)
 
@@ -136,10 +137,7 @@ class Reaper:
             return  # the box is gone with all its processes
         ended = self._ended.setdefault(token, asyncio.Event())
         self._send(f"end {token}")
-        try:
-            async with asyncio.timeout(END_PATIENCE):
-                await ended.wait()
-        except TimeoutError:
+        if not await happens(ended, END_PATIENCE):
             log.warning("the box did not confirm that its processes have ended")
         self._ended.pop(token, None)
 

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from dragoman.agents.process import ExitStatus
+from dragoman.rpc.call import happens
 from dragoman.services.spawn import Command, Running, Spawn
 
 _READ_BYTES = 64 * 1024
@@ -103,13 +104,12 @@ class Terminal:
         return _as_json(self._status)
 
     async def end(self) -> None:
-        """End the command and all processes it started; its output stays available."""
+        """End the command and all processes it started; its output stays available.
+
+        If it survives SIGKILL, stuck in the kernel, custody tries again.
+        """
         await self._running.end()
-        try:
-            async with asyncio.timeout(_EXIT_PATIENCE):
-                await self._exited.wait()
-        except TimeoutError:
-            pass  # survived SIGKILL, stuck in the kernel: custody tries again
+        await happens(self._exited, _EXIT_PATIENCE)
 
     async def _await_exit(self) -> None:
         status = await self._running.wait()

@@ -10,6 +10,7 @@ import sys
 import threading
 from typing import IO, cast
 
+from dragoman.rpc.call import happens
 from dragoman.rpc.link import LinkHandler
 from dragoman.rpc.pipe import LoopPipe
 from dragoman.terminal import escape_json
@@ -46,10 +47,7 @@ class StdioLink(StreamLink):
     async def finish(self) -> None:
         """Write the queued messages and close; a client that does not read delays this by `FLUSH_TIMEOUT` at most."""
         self._outbox.close()
-        try:
-            await asyncio.wait_for(self.closed.wait(), FLUSH_TIMEOUT)
-        except TimeoutError:
-            pass
+        await happens(self.closed, FLUSH_TIMEOUT)
         for descriptor in self._shared:
             _set_blocking(descriptor)  # terminals are shared with the shell, which expects them blocking
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.atomic_file import locked
 from dragoman.policy.act import Act
 from dragoman.policy.load import act_of_command
 from dragoman.policy.memory import file as memory_file
@@ -195,7 +196,7 @@ def test_a_lock_that_is_not_released_is_waited_for_with_a_bound(
 ) -> None:
     monkeypatch.setattr(memory_file, "LOCK_SECONDS", 0.01)
     path = tmp_path / "remembered.json"
-    with memory_file._locked(path.with_suffix(".lock")), pytest.raises(NotRemembered):
+    with locked(path.with_suffix(".lock")), pytest.raises(NotRemembered):
         Remembered(path).add(memory())
 
 

@@ -20,6 +20,7 @@ from dragoman.agents.remote.errors import RemoteError
 from dragoman.agents.remote.ledger import Ledger
 from dragoman.agents.remote.lines import dragoman_facts, meta_of, with_id
 from dragoman.gateway.ports.agent import AgentEnd
+from dragoman.rpc.call import happens
 from dragoman.rpc.link import Link, LinkHandler
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
@@ -94,10 +95,7 @@ class RemoteAgent:
 
     async def stop(self) -> None:
         self.close()
-        try:
-            async with asyncio.timeout(GOODBYE):
-                await self._closed.wait()
-        except TimeoutError:
+        if not await happens(self._closed, GOODBYE):
             self._end(None)
 
     def send(self, message: bytes) -> None:
@@ -191,15 +189,17 @@ class RemoteAgent:
         self._ledger.keep_positions()
         if self._let_go is not None:
             self._leaving = asyncio.get_running_loop().create_task(self._let_go())
-        if not self._said:
-            self._said = self._explained(reason)
+        if not self._said and self._trouble is not None:
+            self._said = f"cannot be reached: {self._trouble}"
+        elif not self._said:
+            self._said = f"ended its connection ({self._where}{f': {reason}' if reason else ''})"
         self._handler.link_closed(self._said)
 
-    def _explained(self, reason: str | None) -> str:
+    @property
+    def _trouble(self) -> RemoteError | None:
+        """Why the channel could not go on, if it knows."""
         trouble = getattr(self._channel, "trouble", None)
-        if isinstance(trouble, RemoteError):
-            return f"cannot be reached: {trouble}"
-        return f"ended its connection ({self._where}{f': {reason}' if reason else ''})"
+        return trouble if isinstance(trouble, RemoteError) else None
 
     # -- reconnecting
 
@@ -280,12 +280,8 @@ class RemoteAgent:
         return True
 
     def _fail_private(self, reason: str | None) -> None:
-        trouble = getattr(self._channel, "trouble", None)
-        failure = (
-            trouble
-            if isinstance(trouble, RemoteError)
-            else RemoteError(f"the connection to {self._where} broke again: {reason or 'closed'}")
-        )
+        again = f"the connection to {self._where} broke again: {reason or 'closed'}"
+        failure = self._trouble or RemoteError(again)
         for future in self._private.values():
             if not future.done():
                 future.set_exception(failure)

@@ -20,6 +20,7 @@ from msgspec import Raw
 from dragoman.agents.remote.address import Address
 from dragoman.agents.remote.errors import CONNECT_TIMEOUT, RemoteError, not_acp, refused
 from dragoman.agents.remote.event_reader import EventReader, NotYet, explained
+from dragoman.rpc.call import happens
 from dragoman.rpc.link import LinkHandler
 from dragoman.wire import limits, message
 from dragoman.wire.errors import Malformed, internal
@@ -210,10 +211,7 @@ class HttpChannel:
 
     async def _open_first(self, session_id: str) -> None:
         reader = self._listen(session_id, early=True)
-        try:
-            async with asyncio.timeout(OPEN_TIMEOUT):
-                await reader.settled.wait()
-        except TimeoutError:
+        if not await happens(reader.settled, OPEN_TIMEOUT):
             log.info("session stream is not open yet", extra={"url": str(self._address)})
 
     # -- receiving

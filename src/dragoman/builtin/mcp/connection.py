@@ -21,6 +21,7 @@ from mcp.types import Tool as ServerTool
 from dragoman.builtin.errors import ToolError
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Scope, Tool, text_content
+from dragoman.rpc.call import happens
 from dragoman.wire.json_types import named_values
 
 log = logging.getLogger(__name__)
@@ -70,10 +71,7 @@ class McpConnection:
     async def open(self, seconds: float) -> None:
         """Connect and list the tools; a failure is stored in `error`."""
         self._task = asyncio.ensure_future(self._run())
-        try:
-            async with asyncio.timeout(seconds):
-                await self._opened.wait()
-        except TimeoutError:
+        if not await happens(self._opened, seconds):
             self.error = f"no answer within {seconds:g} s"
             self._task.cancel()
 

@@ -7,10 +7,8 @@ over it.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.atomic_file import replace_file
+from dragoman.atomic_file import locked, replace_file
 from dragoman.policy.act import Act
 from dragoman.policy.high_water import HighWater, high_water
 from dragoman.policy.memory.index import MemoryIndex
@@ -84,7 +82,7 @@ class Remembered:
     def wait_for_lock(self) -> None:
         """Wait, with a bound, until no other process writes; for threads."""
         if self._path is not None:
-            with suppress(OSError), _locked(self._path.with_suffix(".lock"), LOCK_SECONDS):
+            with suppress(OSError), locked(self._path.with_suffix(".lock"), LOCK_SECONDS):
                 pass
 
     def forget(self, id: str) -> Memory | None:
@@ -116,7 +114,7 @@ class Remembered:
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _locked(self._path.with_suffix(".lock"), LOCK_SECONDS if wait else 0):
+            with locked(self._path.with_suffix(".lock"), LOCK_SECONDS if wait else 0):
                 self._look()
                 if self._broken is not None:
                     raise NotRemembered(self._broken)
@@ -199,22 +197,3 @@ def _read(path: Path) -> list[Memory]:
     if content.version != 1:
         raise ValueError(f"it is of version {content.version}, which this Dragoman does not know")
     return content.memories
-
-
-@contextmanager
-def _locked(path: Path, seconds: float = 0) -> Iterator[None]:
-    """A lock among processes, waited for with a bound."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise
-                time.sleep(0.002)
-        yield
-    finally:
-        os.close(descriptor)

@@ -6,22 +6,19 @@ created. The file reveals names and roles, but no secret.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
-import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from dragoman.atomic_file import PRIVATE, replace_file
+from dragoman.atomic_file import PRIVATE, locked, replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
@@ -144,20 +141,11 @@ class TokenFile:
 
     def _change(self, edit: Callable[[list[Token]], list[Token]]) -> None:
         try:
-            with self._locked():
+            with locked(self.path.with_suffix(".lock")):
                 encoded = msgspec.json.format(msgspec.json.encode(_File(edit(self.read()))), indent=1)
                 replace_file(self.path, encoded + b"\n")
         except OSError as error:
             raise ConfigError(f"{self.path}: the tokens cannot be stored: {error.strerror}") from error
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, PRIVATE)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def date_of(moment: float, zone: tzinfo | None = None) -> datetime:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dragoman.rpc.call import happens
 from dragoman.server import limits
 from dragoman.wire.framing import single_line
 
@@ -198,12 +199,7 @@ class EventStream:
 
     async def wait(self, timeout: float) -> bool:
         """Wait for events or the end of the stream; False after `timeout`."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._wake.wait()
-        except TimeoutError:
-            return False
-        return True
+        return await happens(self._wake, timeout)
 
     def wake(self) -> None:
         self._wake.set()
