@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 PRIVATE = 0o600
+Stamp = tuple[int, int, int]
 LOCK_PAUSE = 0.002
 """Seconds between attempts to lock a file within a bound."""
 
@@ -46,6 +47,15 @@ def replace_file(path: Path, data: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def stamp_of(file: Path) -> Stamp | None:
+    """Changes whenever the file does; None if the file does not exist or cannot be read."""
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size, state.st_ino
 
 
 @contextmanager

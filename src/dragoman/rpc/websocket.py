@@ -20,7 +20,7 @@ from dragoman.rpc.loop_budget import loop_budget
 from dragoman.rpc.outbox import Outbox
 from dragoman.rpc.rate_limit import RateLimit
 from dragoman.wire import limits
-from dragoman.wire.framing import Frame, FramingError, single_line
+from dragoman.wire.framing import Frame, FramingError, is_utf8, single_line
 from dragoman.wire.limits import OVERSIZE_PREFIX_BYTES
 
 log = logging.getLogger(__name__)
@@ -102,15 +102,7 @@ def whole_text(data: bytes) -> bytes | None:
     mask = data[start : start + 4]
     repeated = (mask * (size // 4 + 1))[:size]
     text = (int.from_bytes(data[start + 4 :]) ^ int.from_bytes(repeated)).to_bytes(size)
-    return single_line(text) if text.isascii() or _is_utf8(text) else None
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return single_line(text) if text.isascii() or is_utf8(text) else None
 
 
 class _Frames(FrameProtocol):

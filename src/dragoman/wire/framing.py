@@ -293,3 +293,11 @@ def _content_length(block: bytes) -> int | None:
 
 def _oversize(prefix: bytes, limit: int) -> FramingError:
     return FramingError(f"message is larger than {limit} bytes", prefix=prefix[:limit], oversize=True)
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.wire.json_types import objects
+
 CSV = ["id", "at", "kind", "session", "agent", "tool", "decision", "by", "rule", "about"]
 
 
@@ -16,8 +18,8 @@ def about(found: dict[str, Any]) -> str:
     """What an act is about, in one line: its commands, else its paths, hosts or tool."""
     act = found.get("act")
     if isinstance(act, dict):
-        commands = [" ".join(map(str, each.get("words", []))) for each in _objects(act.get("commands"))]
-        paths = [f"{each.get('access')} {each.get('path')}" for each in _objects(act.get("paths"))]
+        commands = [" ".join(map(str, each.get("words", []))) for each in objects(act.get("commands"))]
+        paths = [f"{each.get('access')} {each.get('path')}" for each in objects(act.get("paths"))]
         told = commands or paths or [str(each) for each in act.get("hosts") or []]
         if told:
             return "; ".join(told)
@@ -56,7 +58,3 @@ def _line(cells: list[str]) -> str:
     line = io.StringIO()
     csv.writer(line).writerow(cells)
     return line.getvalue()
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -105,11 +105,6 @@ def named(reader: Reader, id: str) -> Reader:
     )
 
 
-def given(value: object) -> JsonObject:
-    """The value if it is an object, otherwise an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
 # -- content
 
 _BLOCKS: dict[str, Reader] = {
@@ -207,7 +202,7 @@ def _choice(value: object) -> object:
     """A choice, or a group of choices."""
     if "options" not in as_object(value):
         return _CHOICE(value)
-    group = given(value)
+    group = as_object(value)
     label = text(group.get("name") or group.get("group"))
     named_group = _or(name(group.get("group")), label)
     return {**group, "group": named_group, "name": label, "options": _CHOICES(group["options"])}

@@ -221,7 +221,7 @@ def _whole(fields: Fields) -> Fields | None:
 
 def usage_fields(update: JsonObject) -> Fields:
     told = {name: value for name, value in update.items() if name not in _HEADER}
-    return shapes.given(shapes.usage(told))
+    return as_object(shapes.usage(told))
 
 
 def _session_info(update: JsonObject) -> Fields:

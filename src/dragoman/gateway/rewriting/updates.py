@@ -17,6 +17,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting import dialects
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
+from dragoman.wire.framing import is_utf8
 from dragoman.wire.message import ABSENT
 
 UPDATE = "session/update"
@@ -98,7 +99,7 @@ def read_head(line: bytes) -> UpdateHead | None:
         kind = _kind.decode(params.update)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if said.method != UPDATE or said.id is not ABSENT or not (line.isascii() or _is_utf8(line)):
+    if said.method != UPDATE or said.id is not ABSENT or not (line.isascii() or is_utf8(line)):
         return None
     marked = not (params.meta is kind.meta is kind.toolCall is kind.plan is ABSENT)
     return UpdateHead(params.sessionId, kind.sessionUpdate, len(params.update), params.meta, marked)
@@ -186,11 +187,3 @@ def update_line(session_id: str, update: object) -> bytes:
     return b'{"jsonrpc":"2.0","method":"session/update","params":%b}' % encode(
         {"sessionId": session_id, "update": update}
     )
-
-
-def _is_utf8(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from dragoman.atomic_file import locked, replace_file
+from dragoman.atomic_file import locked, replace_file, stamp_of
 from dragoman.policy.act import Act
 from dragoman.policy.high_water import HighWater, high_water
 from dragoman.policy.memory.index import MemoryIndex
@@ -126,7 +126,7 @@ class Remembered:
                 except OSError:
                     self._memories = before
                     raise
-                self._seen = _facts(self._path)
+                self._seen = stamp_of(self._path)
                 self._make_rules()
         except BlockingIOError as error:
             raise Busy(f"{self._path} cannot be written: another process holds its lock.") from error
@@ -137,7 +137,7 @@ class Remembered:
         """Read the file again if it is another than the one last read."""
         if self._path is None:
             return
-        facts = _facts(self._path)
+        facts = stamp_of(self._path)
         if facts == self._seen:
             return
         self._seen, self._broken = facts, None
@@ -173,14 +173,6 @@ class Remembered:
                 f"There are {MAX_MEMORIES} remembered answers: forget some (`dragoman policy remembered`)."
             )
         del self._memories[oldest]
-
-
-def _facts(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def is_private(descriptor: int) -> bool:

@@ -13,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from dragoman.atomic_file import PRIVATE, replace_file
+from dragoman.atomic_file import PRIVATE, Stamp, replace_file, stamp_of
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import INSTANCE, LOCAL, Identity
 from dragoman.gateway.access.rate_limit import RateLimit
 from dragoman.server.auth.logins import Login, Logins, Pair
 from dragoman.server.auth.named_tokens import Token, TokenFile, digest
-from dragoman.server.file_stamp import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
 

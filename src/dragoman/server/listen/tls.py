@@ -12,8 +12,8 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
+from dragoman.atomic_file import Stamp, stamp_of
 from dragoman.config.errors import ConfigError
-from dragoman.server.file_stamp import Stamp, stamp_of
 
 log = logging.getLogger(__name__)
 
