@@ -262,3 +262,5 @@ async def test_the_owner_of_a_session_commits(
     assert ended["params"]["update"]["sessionUpdate"] == "tool_call_update"
     assert repository.git("log", "-1", "--format=%s") == "first"
     assert (await gateway.prompt(session, "say on")).texts == ["on"]
+    done = await asyncio.to_thread(shell.run, "commit", session, "--propose")
+    assert (done.returncode, "Propose a git commit message" in done.stdout) == (2, True), done.stderr
