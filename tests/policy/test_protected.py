@@ -75,6 +75,14 @@ TREES = [
         "find . -iname CONFIG -delete",
         "find . -newer -name -delete",
     ),
+    *("tar czf .git/config src", "tar -c -f .git/hooks/x src", "tar czf out.tgz --remove-files .git"),
+    *(
+        "zip -rm out.zip .git",
+        "zip .git/config src",
+        "tar czf out.tgz -g .git/config src",
+        "zip out.zip -m .git",
+    ),
+    *("tar -czf a.tgz src -f .git/config", "zip -r out.zip src -O .git/config"),
 ]
 FILLED = [
     *(
@@ -173,6 +181,12 @@ ORDINARY = [
         "find . \\( -name '*.pyc' -o -name '*.pyo' \\) -delete",
         "find . -name '*.py' -exec sed -i s/a/b/ {} +",
     ),
+    *(
+        "tar czf out.tgz --exclude .git .",
+        "tar -czf out.tgz . --exclude=.git",
+        "tar -czf out.tgz .git/config",
+    ),
+    *("zip -r out.zip . -x .git", "zip -qr out.zip .git"),
     *("git clean -fdx", "git checkout main", "git checkout -- src", "wget -P . https://x.example/a.tgz"),
 ]
 
@@ -185,8 +199,8 @@ def decided(tmp_path: Path) -> Callable[[str], tuple[str, str]]:
         (project / name).mkdir(parents=True)
     for name in (".git/hooks/pre-commit", ".git/config", "src/a.py", "payload/x", "vendor/lib/.git/config"):
         (project / name).write_text("x")
-    programs = """tar bsdtar rm mv cp chmod chown chgrp shred gzip sed find rsync scp unzip 7z cpio ar jar python python3
-        patch unrar wget git make mkdir"""
+    programs = """tar bsdtar zip rm mv cp chmod chown chgrp shred gzip sed find rsync scp unzip 7z cpio ar jar
+        python python3 patch unrar wget git make mkdir"""
     words: list[list[str | list[str]]] = [[program] for program in programs.split()]
     rules = [PolicyRule(decision="allow", name="programs", access="write", command=words)]
     policy = Policy(user=make_rules(rules, "user", "x"))

@@ -10,6 +10,7 @@ from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.network import has_address, path_of
 from dragoman.policy.shell.programs.operands import operands
+from dragoman.policy.shell.programs.unpack import packed
 from dragoman.policy.shell.values import Arg, fixed
 
 NO_FILES = names(
@@ -46,6 +47,8 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     """The arguments that are files, with what is done to them."""
     if program in NO_FILES:  # `echo /etc/*` still tells the names of files
         return [(arg, "read") for arg in words if arg.pattern]
+    if (pairs := packed(program, words)) is not None:
+        return pairs
     access: Access = "read" if program in _READS or program in _PATTERN_FIRST else "write"
     if any(effect.does == "writes" for effect in effects or ()):
         access = "write"

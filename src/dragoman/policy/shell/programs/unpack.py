@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+from dragoman.policy.act import Access
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.operands import operands
 from dragoman.policy.shell.values import Arg, fixed
@@ -33,6 +34,39 @@ def filled_folders(program: str, words: list[Arg]) -> list[Arg]:
     """Folders below which a program writes files of any name; `words` are those after its name."""
     found = _FILLS.get(program)
     return list(found(words)) if found is not None else []
+
+
+_PACKS = {
+    **dict.fromkeys(
+        TARS,
+        (
+            re.compile(r"-?[czjJvhpaZ]*c[czjJvhpaZ]*f"),
+            re.compile(
+                r"--exclude(?:-\w+)*(?:=.*)?|-C|--directory(?:=.*)?|-[zjJvhp]+|--(?:gzip|xz|zstd|verbose)"
+            ),
+        ),
+    ),
+    "zip": (re.compile(r"-[rqv0-9yjX]+|[^-].*", re.DOTALL), re.compile(r"-[rqv0-9yjXxi]+")),
+}
+"""The first word, and options after it, with which a program only reads what it packs."""
+
+
+def packed(program: str, words: list[Arg]) -> list[tuple[Arg, Access]] | None:
+    """The archive that is written, and what is read for it; None if it is not plain that nothing else is done."""
+    if program not in _PACKS or not words or any(arg.only is None and not arg.pattern for arg in words):
+        return None
+    first, options = _PACKS[program]
+    texts = _texts(words)
+    rest = [text for text in texts[1:] if text.startswith("-")]
+    if not first.fullmatch(texts[0]) or not all(options.fullmatch(text) for text in rest):
+        return None
+    plain = [arg for arg, text in zip(words, texts, strict=True) if not text.startswith("-")]
+    if program != "zip" and plain[:1] == words[:1]:
+        plain = plain[1:]
+    archive = next((arg for arg in plain[:1]), None)
+    if program != "zip" and ("f" not in texts[0] or words[1:2] != [archive]):
+        return None
+    return [(arg, "write" if arg is archive else "read") for arg in plain]
 
 
 def _texts(words: list[Arg]) -> list[str]:
