@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections.abc import Callable
@@ -14,10 +15,13 @@ from dragoman.audit import folder as places
 from dragoman.audit import record
 from dragoman.audit.browse.page import read_page
 from dragoman.audit.chain import Chain, end_dead_chains
+from dragoman.audit.errors import AuditError
 from dragoman.audit.keys import KeyProblem, load_key
+from dragoman.audit.log import AuditLog
 from dragoman.audit.read import Follower, Query, latest, query
 from dragoman.audit.verify import verify
 from dragoman.cli.commands import root
+from dragoman.config.audit_model import AuditConfig
 
 SHORT = 1 << 20
 Attack = Callable[[Path], None]
@@ -162,3 +166,21 @@ def test_evidence_that_may_only_be_read(folder: Path) -> None:
         (chain / places.LOCK).unlink()
         (chain / places.LOCK).mkdir()
     assert verify(folder).consistent
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["configuration.lock", "index.lock"])
+def test_a_lock_that_another_program_holds_delays_no_end(home: Path, name: str) -> None:
+    log = AuditLog(home / "audit", AuditConfig())
+    log.watch([home / "config.toml"])
+    (home / "audit").mkdir()
+    with (home / "audit" / name).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if name == "index.lock":
+            with pytest.raises(AuditError, match="another process holds a lock"):
+                log.record("login", {})
+        else:
+            log.record("login", {})
+        log.close()
+    report = verify(home / "audit")
+    assert report.consistent and sum(chain.signed for chain in report.chains) == (name != "index.lock") * 3

@@ -23,6 +23,8 @@ from dragoman.wire.timestamps import timestamp
 
 KNOWN = "configuration.json"
 LOCK = "configuration.lock"
+LOCK_SECONDS = 2.0
+"""Others hold it for milliseconds. One that holds it for ever would keep the audit from being signed."""
 MOST_FILES = 2000
 """Files whose hashes are kept; the one seen longest ago is dropped."""
 LONGEST = 16 << 20
@@ -58,7 +60,7 @@ def record_changes(
     `by` is who changed them, if that is known. Those never seen are recorded only with `unknown`.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with locked(folder / LOCK):
+    with locked(folder / LOCK, LOCK_SECONDS):
         known = _read(folder)
         seen = dict(known)
         for file in files:
