@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +25,6 @@ COARSE = 1000
 """Milliseconds by which the time of a file may be behind that of its last record."""
 HIDDEN = frozenset({"head"})
 """Kinds of records that are not about anything that happened."""
-
-Keep = Callable[[dict[str, Any]], bool]
 
 NUMBER = re.compile("[0-9]{1,15}")
 """Of a record."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
-Labels = tuple[tuple[str, str], ...]
 Sample = tuple[Mapping[str, str], float]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
