@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.rpc_peer import PATIENCE
 from support.serve_process import ServeProcess
 
 from .conftest import Serve
@@ -92,3 +93,31 @@ async def test_a_prompt_whose_token_is_revoked_while_it_waits_is_not_sent(
     await socket.prompt(session, "say after")
     assert "not valid any more" in (await waits).text
     assert not sent.exists()
+
+
+@pytest.mark.parametrize("leaving", ["keep", "cancel"])
+async def test_a_waiting_prompt_of_a_client_that_left_is_sent_if_sessions_are_kept(
+    serve: Serve, workspace: Path, tmp_path: Path, leaving: str
+) -> None:
+    serving = await serve(sessions={"queue": 5, "on_disconnect": leaving})
+    stays, leaves = await serving.socket(), await serving.socket()
+    for socket in (stays, leaves):
+        await socket.initialize()
+    session = await stays.new_session(workspace)
+    await leaves.request("session/load", {"sessionId": session, "cwd": str(workspace), "mcpServers": []})
+    go, sent = tmp_path / "go", tmp_path / "sent"
+    running = stays.start_prompt(session, f"say here\nwait-file {go}")
+    await stays.text(session, "here")
+    leaves.start_prompt(session, f"sh touch {sent}")
+    await leaves.request("_dragoman/queue", {"sessionId": session})
+    await leaves.close()
+    client = serving.http()
+    async with asyncio.timeout(PATIENCE):
+        while (await client.get(f"/api/sessions/{session}")).json()["clients"] > 1:
+            pass
+    queue = (await stays.request("_dragoman/queue", {"sessionId": session}))["queue"]
+    assert len(queue) == (leaving == "keep")
+    go.touch()
+    await running
+    await stays.prompt(session, "say after")
+    assert sent.exists() == (leaving == "keep")
