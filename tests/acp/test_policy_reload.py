@@ -85,3 +85,27 @@ async def test_acp_says_after_initialize_which_rule_fails_its_examples(
     turn = await until(gateway, session, lambda answer: True)
     assert chosen(turn.report("permission")) is None  # the rule does not allow
     assert "listing" in notices(gateway)[0]
+
+
+async def test_costly_examples_of_a_repository_do_not_hold_up_another_session(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    hostile = tmp_path / "hostile"
+    (hostile / ".git").mkdir(parents=True)
+    (hostile / ".dragoman").mkdir()
+    line = "cat " + " ".join(f"/usr/*/*{number}" for number in range(60))
+    rule = {"decision": "deny", "name": "slow", "command": [["date"]], "not_match": [line] * 120}
+    (hostile / ".dragoman" / "config.toml").write_text(toml({"policy": {"narrow": [rule]}}))
+    gateway = await dragoman(policy={"rules": [LS]})
+    await gateway.initialize()
+    gateway.on("session/request_permission", CANCELLED)
+    ordinary, asking = await gateway.new_session(workspace), await gateway.new_session(hostile)
+    await gateway.prompt(ordinary, "echo one")
+    question = gateway.start_prompt(asking, f"permission {json.dumps(QUESTION)}")
+    started = asyncio.get_running_loop().time()
+    while not question.done():
+        await gateway.prompt(ordinary, "echo two")
+        now = asyncio.get_running_loop().time()
+        assert now - started < 5
+        started = now
+    assert chosen((await question).report("permission")) == "yes"
