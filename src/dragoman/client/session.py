@@ -140,6 +140,8 @@ class Session:
         """Cancel the running turn, whichever client began it, and what waits for its end."""
         self._connection.notify("session/cancel", {"sessionId": self.id})
         self._drop_waiting(failed=False)
+        for prompting in self._open:
+            prompting.withdrawn = True  # one that is refused from now on does not wait
         self._cancelling = bool(self._open)
 
     # -- prompts that wait here, since the gateway has no queue (`sessions.queue = 0`)

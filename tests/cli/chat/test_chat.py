@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from dragoman.cli.chat.menu import GRACE
 from support.clients.drawn_terminal import DrawnTerminal
 from support.command_line import CommandLine
 from support.pseudo_terminal import CTRL_C, CTRL_D, Terminal
 from support.rpc_peer import PATIENCE
 
-ENTER, NEW_LINE, UP = "\r", "\x1b\r", "\x1b[A"
+ENTER, NEW_LINE, UP, CTRL_R = "\r", "\x1b\r", "\x1b[A", "\x12"
 
 
 def chat(shell: CommandLine, *arguments: str) -> DrawnTerminal:
@@ -40,6 +42,10 @@ def test_a_conversation_is_begun_left_and_continued(shell: CommandLine) -> None:
         terminal.until("\nfirstsecond")
         terminal.type("third" + ENTER)
         terminal.until("\nthird")
+        terminal.type(CTRL_R + "thi")
+        terminal.until("I-search")
+        terminal.type(ENTER + "\x05 again" + ENTER)
+        terminal.until("\nthird again")
         terminal.type(CTRL_D)
         assert terminal.end() == 0
     history = list((shell.home / "chat").glob("*.history"))
@@ -117,3 +123,27 @@ def test_what_is_wrong_is_told_with_what_to_do(shell: CommandLine) -> None:
     assert done.returncode == 2 and "dragoman exec" in done.stderr
     done = shell.run("chat", "-c", "-s", "x")
     assert done.returncode == 2 and "one of" in done.stderr
+
+
+@pytest.mark.long
+def test_a_turn_lives_on_in_serve_and_is_cancelled_from_another_terminal(shell: CommandLine) -> None:
+    with shell.start("serve", "--port", "0") as serving:
+        assert serving.stdout is not None and serving.stdout.readline()
+        with chat(shell) as terminal:
+            terminal.type("sleep-until-cancel" + ENTER)
+            terminal.until("\nsleeping")
+            terminal.type(CTRL_D)
+            assert terminal.end() == 0
+            assert "The turn goes on in dragoman serve." in terminal.shown
+        with chat(shell, "-c") as terminal:
+            terminal.until("working")
+            terminal.type("afterwards" + ENTER)
+            terminal.until("queued: afterwards")
+            terminal.type(CTRL_C)
+            terminal.until("[cancelled]")
+            terminal.until("> afterwards")
+            terminal.type(ENTER)
+            terminal.until("\nafterwards")
+            terminal.type(CTRL_D)
+            assert terminal.end() == 0
+        serving.terminate()

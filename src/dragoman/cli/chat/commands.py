@@ -27,9 +27,10 @@ COMMANDS = {
 }
 HELP = """
 
-Enter sends, Alt-Enter or Ctrl-J begins a new line, Ctrl-G opens $EDITOR, Ctrl-R searches what you typed here before
+Enter sends, Alt-Enter or Ctrl-J begins a new line, Ctrl-G opens $EDITOR
+Ctrl-R searches what you typed here before, Up goes through it
 @name links a file, !command runs a command in the session's folder
-While the agent works, what you send waits; Up takes the last one back for editing
+While the agent works, what you send waits; Up takes the last one back
 Ctrl-C cancels the turn, twice leaves; Ctrl-D leaves"""
 
 

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.filters import Condition, has_completions, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -187,7 +187,7 @@ class ChatScreen:
             )
 
         editor = Window(
-            BufferControl(self.buffer, search_buffer_control=self._search.control),
+            BufferControl(self.buffer, search_buffer_control=self._search.control, preview_search=True),
             get_line_prefix=lambda number, wrapped: (
                 [("ansigreen bold", SIGN)] if not number and not wrapped else [("", "  ")]
             ),
@@ -243,8 +243,9 @@ class ChatScreen:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        menu = Condition(self._menu_takes_keys)
-        empty = Condition(lambda: not self.buffer.text)
+        editing = has_focus(self.buffer)  # and not the search of what was typed before
+        menu = editing & Condition(self._menu_takes_keys)
+        empty = editing & Condition(lambda: not self.buffer.text)
         chosen = Condition(
             lambda: (
                 self.buffer.complete_state is not None
@@ -265,15 +266,17 @@ class ChatScreen:
         bind("enter", filter=menu)(lambda event: self._menus[0].enter())
         bind("escape", filter=menu, eager=False)(lambda event: self._dismiss())
         bind("up", filter=empty & ~menu)(lambda event: self._recall(event))
-        bind("enter", filter=chosen & ~menu)(lambda event: self._complete())
-        bind("enter", filter=~chosen & ~menu)(lambda event: self._submit())
-        bind("escape", "enter")(lambda event: self.buffer.insert_text("\n"))
-        bind("c-j")(lambda event: self.buffer.insert_text("\n"))
-        bind("tab", filter=~has_completions)(lambda event: self.buffer.start_completion(select_first=True))
-        bind("c-c")(lambda event: self._interrupt())
+        bind("enter", filter=editing & chosen & ~menu)(lambda event: self._complete())
+        bind("enter", filter=editing & ~chosen & ~menu)(lambda event: self._submit())
+        bind("escape", "enter", filter=editing)(lambda event: self.buffer.insert_text("\n"))
+        bind("c-j", filter=editing)(lambda event: self.buffer.insert_text("\n"))
+        bind("tab", filter=editing & ~has_completions)(
+            lambda event: self.buffer.start_completion(select_first=True)
+        )
+        bind("c-c", filter=editing)(lambda event: self._interrupt())
         bind("c-d", filter=empty)(lambda event: self.leave())
-        bind("c-g")(lambda event: self._edit())
-        bind(Keys.BracketedPaste)(lambda event: self._paste(event.data))
+        bind("c-g", filter=editing)(lambda event: self._edit())
+        bind(Keys.BracketedPaste, filter=editing)(lambda event: self._paste(event.data))
         return keys
 
     def _submit(self) -> None:

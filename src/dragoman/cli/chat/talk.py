@@ -16,6 +16,7 @@ from dragoman.cli.chat.opening import Opened, Wanted, open_session
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.cli.chat.settings import find_option
 from dragoman.cli.chat.transcript import FAINT, Transcript
+from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.narrator import question_lines
 from dragoman.client import (
     CaughtUp,
@@ -37,6 +38,7 @@ from dragoman.client import (
 )
 from dragoman.client.child import Child
 from dragoman.gateway.rewriting.tool_text import ToolContents
+from dragoman.wire.json_types import as_object, own_meta
 
 EVENTS_AT_ONCE = 64
 HISTORY_LINES = 200
@@ -52,6 +54,8 @@ RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
 class Sent:
     text: str
     turn: Turn
+    begun: bool = False
+    """Its turn runs, and it was printed."""
 
 
 class Talk:
@@ -174,6 +178,8 @@ class Talk:
     # -- events
 
     def _event(self, event: Event) -> None:
+        if isinstance(event, Question | Text | Thought | ToolStarted) and not self._others_turn:
+            self._begin_next()
         if isinstance(event, Question):
             self._question(event)
             return
@@ -187,8 +193,8 @@ class Talk:
         elif isinstance(event, TurnEnded):
             self._turn_ended(event)
             return
-        elif isinstance(event, UserMessage | Text | Thought | ToolStarted) and not self._sent:
-            self._others_turn = self._others_turn or not self._replaying
+        elif isinstance(event, UserMessage) and not self._replaying:
+            self._others_turn = True  # own prompts are not repeated to us
         self._transcript.take(event)
         self._show()
 
@@ -198,17 +204,18 @@ class Talk:
         if event.own and sent is None:
             return  # withdrawn
         if sent is not None:
-            begun = self._sent[0] is sent and not self._others_turn
+            if event.stop_reason == "end_turn":
+                self._begin_next()
             self._sent.remove(sent)
-            if not begun:
+            if not sent.begun:
                 self._screen.put(sent.text)
                 return
         self._others_turn = self._others_turn and event.own
         self._cancelled = False
         self._transcript.take(event)
         self._show()
-        if self._sent and event.stop_reason == "end_turn":
-            self._begun(self._sent[0])
+        if event.stop_reason == "end_turn":
+            self._begin_next()
 
     def _caught_up(self, event: CaughtUp) -> None:
         """Print the end of the conversation so far."""
@@ -236,7 +243,10 @@ class Talk:
     def _question(self, question: Question) -> None:
         tool = dict(question.tool)
         shown = list(question_lines(tool, self._contents))
-        self._transcript.asked(question.title, str(tool.get("toolCallId")), shown)
+        facts = own_meta(dict(question.raw))
+        why = as_object(facts.get("policy")).get("why")
+        notes = [*([str(why)] if why else []), *approval_lines(as_object(facts.get("approval")))]
+        self._transcript.asked(question.title, str(tool.get("toolCallId")), shown, notes)
         choices = [Choice(option.name or option.id, option.lasting) for option in question.options]
 
         def chosen(index: int) -> None:
@@ -279,26 +289,27 @@ class Talk:
     def _send(self, text: str) -> None:
         assert self.session is not None
         sent = Sent(text, self.session.send(blocks_of(text, Path(self.session.cwd))))
-        if not self._sent and not self._others_turn:
-            self._begun(sent)
         self._sent.append(sent)
+        if len(self._sent) == 1 and not self._others_turn:
+            self._begin_next()
         self._screen.refresh()
 
-    def _begun(self, sent: Sent) -> None:
-        self._since = time.monotonic()
-        self._transcript.prompted(sent.text)
-        self._show()
+    def _begin_next(self) -> None:
+        """Print the prompt whose turn runs now, unless it was printed."""
+        if self._sent and not self._sent[0].begun:
+            self._sent[0].begun = True
+            self._since = time.monotonic()
+            self._transcript.prompted(self._sent[0].text)
+            self._show()
 
     def _queued(self) -> Sequence[str]:
-        running = 0 if self._others_turn else 1
-        return [*(sent.text for sent in self._sent[running:]), *self._early]
+        return [*(sent.text for sent in self._sent if not sent.begun), *self._early]
 
     def _recall(self) -> str | None:
         """Take the last queued prompt back for editing."""
         if self._early:
             return self._early.pop()
-        running = 0 if self._others_turn else 1
-        if len(self._sent) > running:
+        if self._sent and not self._sent[-1].begun:
             sent = self._sent.pop()
             sent.turn.withdraw()
             return sent.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.cli.chat.markdown import Line, Markdown, safe
 from dragoman.client.events import (
@@ -91,12 +91,14 @@ class Transcript:
             self._line([("bold", f"  {part}")])
         self._space()
 
-    def asked(self, title: str, id: str, shown: Sequence[str]) -> None:
-        """A question, with what it is about: a command, a diff."""
+    def asked(self, title: str, id: str, shown: Sequence[str], notes: Iterable[str] = ()) -> None:
+        """A question, with what it is about, a command or a diff, and why it is asked."""
         self._flush()
         self._asked.add(id)
         self._line([("ansiyellow bold", f"? {_one_line(title)}")])
         self._output(shown, QUESTION_LINES)
+        for note in notes:
+            self._line([(f"{FAINT} italic", f"  {safe(note)}")])
 
     def take(self, event: Event) -> None:
         match event:
