@@ -93,7 +93,7 @@ async def test_costly_examples_of_a_repository_do_not_hold_up_another_session(
     hostile = tmp_path / "hostile"
     (hostile / ".git").mkdir(parents=True)
     (hostile / ".dragoman").mkdir()
-    line = "cat " + " ".join(f"/usr/*/*{number}" for number in range(60))
+    line = "; ".join(["cat x"] * 130)
     rule = {"decision": "deny", "name": "slow", "command": [["date"]], "not_match": [line] * 120}
     (hostile / ".dragoman" / "config.toml").write_text(toml({"policy": {"narrow": [rule]}}))
     gateway = await dragoman(policy={"rules": [LS]})

@@ -226,8 +226,8 @@ def test_costly_examples_of_a_repository_do_not_hold_up_other_sessions(
     book: Book, caplog: pytest.LogCaptureFixture
 ) -> None:
     book.write(allow("ls"))
-    lines = ["ls " + " ".join(f"/usr/*/*{number}" for number in range(90)), "; ".join(["cat x"] * 160)]
-    examples = ", ".join(f"'{line}'" for line in lines * 30)
+    lines = ["ls " + " ".join(f"/usr/*/*{number}" for number in range(90)), "; ".join(["cat x"] * 130)]
+    examples = ", ".join(f"'{line}'" for line in lines * 60)
     rule = '[[policy.narrow]]\nname = "slow"\ndecision = "deny"\ncommand = [["date"]]\n'
     (book.workspace / ".git").mkdir()
     book.write(f"{rule}not_match = [{examples}]\n", book.workspace / ".dragoman" / "config.toml")
