@@ -141,6 +141,33 @@ def test_a_chain_under_another_name(folder: Path) -> None:
     assert found == {"20200101-abcdefgh", "20200101-bbbbbbbb"}
 
 
+def test_the_file_of_a_running_process_that_is_cut_off(tmp_path: Path) -> None:
+    chain = Chain(tmp_path)
+    for number in range(10):
+        chain.append("decision", {"what": number})
+    path = places.segments(tmp_path / chain.id)[0]
+    lines = path.read_bytes().splitlines(keepends=True)
+    os.truncate(path, sum(map(len, lines[:5])))
+    chain.append("decision", {"what": "after"})
+    assert not verify(tmp_path).consistent
+    chain.close()
+    assert not verify(tmp_path).consistent
+
+
+def test_a_killed_process_s_chain_can_be_cut_at_any_head_without_an_anchor(tmp_path: Path) -> None:
+    heads: list[bytes] = []
+    chain = Chain(tmp_path, heads.append)
+    for _ in range(4):
+        chain.append("decision", {})
+        chain.sign()
+    chain._close_files()
+    path = next(tmp_path.glob("*/*.ndjson"))
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    alone = verify(tmp_path)
+    assert alone.consistent and "cut off after record 3" in alone.notes[-1]
+    assert not verify(tmp_path, heads).consistent
+
+
 def test_lines_of_the_index_that_are_there_twice(folder: Path) -> None:
     path = folder / places.INDEX
     lines = path.read_bytes().splitlines(keepends=True)
