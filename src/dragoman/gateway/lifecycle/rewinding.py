@@ -196,7 +196,7 @@ class Rewinding:
         session = self._session
         if session.journal is None and wish.what == "files" and isinstance(wish.to, int):
             return Rewound(wish.to, restored=await self._restore(Wish(to=wish.to, shared=wish.shared)))
-        found = await self._messages()
+        found = await self._messages(writes=wish.what != "files")
         message = found.last() if wish.retry or wish.to is None else found.find(wish.to)
         prompt = await prompt_of(_journal(session).store, session.id, message)
         restored = None
@@ -239,13 +239,11 @@ class Rewinding:
     async def undo(self, wish: RewindWish) -> Rewound:
         """Bring back what the last rewind or restore undid, and undo what was said since."""
         operation = await self._last_operation()
-        restored = (
-            await self._restore(Wish(undo=True), rewind=bool(operation.facts)) if operation.files else None
-        )
         if not operation.facts:
-            return Rewound(restored=restored)
-        former = undone.Undone.read({"undone": operation.facts.get("former")})
+            return Rewound(restored=await self._restore(Wish(undo=True)))
         found = await self._messages()
+        restored = await self._restore(Wish(undo=True), rewind=True) if operation.files else None
+        former = undone.Undone.read({"undone": operation.facts.get("former")})
         hidden = {one.number for one in found.all if one.event in former or one.event > operation.seq}
         back = [one for one in found.all if one.undone and one.number not in hidden]
         facts: JsonObject = {
@@ -265,11 +263,12 @@ class Rewinding:
 
     # -- what there is
 
-    async def _messages(self) -> Messages:
+    async def _messages(self, *, writes: bool = True) -> Messages:
+        """The messages; with `writes`, raises if the journal cannot be written."""
         session = self._session
         journal = _journal(session)
         await session.wait_settled()
-        if journal.state is not JournalState.STORED:
+        if writes and journal.state is not JournalState.STORED:
             raise internal(
                 f"This conversation is not being saved, so it cannot be rewound: {journal.trouble}",
                 "not_saved",
