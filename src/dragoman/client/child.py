@@ -19,6 +19,8 @@ from dragoman.rpc.pipe import LoopPipe
 from dragoman.transports.stream import StreamLink
 from dragoman.wire.framing import Frame
 
+QUIETLY = ("--connect", "never", "--log-level", "error")
+"""What the child writes to stderr is told when it ends by itself, so it is errors alone."""
 END_TIMEOUT = 20.0
 """Seconds for the child to end its agents; it has shorter limits itself."""
 KILL_TIMEOUT = 3.0
@@ -39,7 +41,7 @@ class Child:
         self._said = b""
 
     async def open(self, handler: LinkHandler) -> None:
-        command = [sys.executable, "-m", "dragoman", "acp", "--connect", "never", *self._arguments]
+        command = [sys.executable, "-m", "dragoman", "acp", *QUIETLY, *self._arguments]
         stdin, ours_to_write = os.pipe()
         ours_to_read, stdout = os.pipe()
         try:

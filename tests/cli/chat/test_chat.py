@@ -80,6 +80,15 @@ def test_questions_queue_and_cancel(shell: CommandLine) -> None:
         terminal.until("\nsleeping", times=2)
         terminal.type(CTRL_C + CTRL_C)
         assert terminal.end() == 0
+        assert terminal.shown.count("\nsleeping") == 2, "an unfinished line stays"
+
+
+def test_a_signal_ends_it_with_the_terminal_as_it_was(shell: CommandLine) -> None:
+    with chat(shell) as terminal:
+        terminal.until("Enter sends")
+        terminal.process.terminate()
+        assert terminal.end() == 0
+        assert "To continue" in terminal.shown and terminal.raw.count("\x1b[?2004l"), "pastes are keys again"
 
 
 def test_an_agent_cannot_control_the_terminal(shell: CommandLine) -> None:

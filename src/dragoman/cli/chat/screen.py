@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,6 +59,8 @@ class ChatScreen:
         self.on_recall: Callable[[], str | None] = lambda: None
         """Takes the last queued prompt back, for editing; None if there is none."""
         self.tail: Callable[[int], list[Line]] = lambda columns: []
+        self.unfinished: Callable[[], list[Line]] = list
+        """What of the tail is to stay when the user leaves."""
         self.queued: Callable[[], Sequence[str]] = tuple
         self.status: Callable[[], str] = str
         self._menus: list[Menu] = []
@@ -99,8 +102,11 @@ class ChatScreen:
                 first = False
                 asyncio.get_running_loop().call_soon(started)
 
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.leave)  # which restores the terminal
         self.app.after_render += rendered
         await self.app.run_async(handle_sigint=False)
+        self._finished += self.unfinished()
         self._flush()
 
     def leave(self) -> None:

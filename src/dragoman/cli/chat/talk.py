@@ -85,6 +85,7 @@ class Talk:
         self._commands = Commands(self, screen)
         self.failed = False
         screen.tail = self._transcript.tail
+        screen.unfinished = self._transcript.finish
         screen.queued = self._queued
         screen.status = self._status
         screen.on_line = self.line

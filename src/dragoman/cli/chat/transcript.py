@@ -59,6 +59,11 @@ class Transcript:
         taken, self._finished = self._finished, []
         return taken
 
+    def finish(self) -> list[Line]:
+        """All that is left, as finished lines."""
+        self._flush()
+        return self.take_finished()
+
     def tail(self, columns: int) -> list[Line]:
         """What still changes: the last words of a thought, the end of the unfinished line, the running tool calls."""
         shown: list[Line] = []
