@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.audit.log import AuditLog
+from dragoman.config.audit_model import AuditConfig
 from dragoman.config.sections.worktrees import WorktreesConfig
 from dragoman.gateway.ports.acts import NotRecorded, failed
 from dragoman.gateway.ports.worktrees import WorktreeError, WorktreeWish
@@ -76,7 +78,7 @@ def test_making_one_and_its_commands(engine: Engine, recorder: Recorder, reposit
         "by": "kim",
     }
     assert facts["commit"] == repository.git("rev-parse", "HEAD")
-    assert (ran["commands"], recorder.secrets) == (["TOKEN=*** touch done"], ["hushhush"])
+    assert (ran["commands"], set(recorder.secrets)) == (["TOKEN=*** touch done"], {"hushhush"})
 
 
 def test_a_command_that_fails(engine: Engine, recorder: Recorder, repository: Checkout) -> None:
@@ -89,6 +91,28 @@ def test_a_command_that_fails(engine: Engine, recorder: Recorder, repository: Ch
         ("act_failed", "worktree_setup"),
         ("act_failed", "worktree_made"),
     ]
+
+
+def test_a_command_that_fails_leaves_no_value_of_its_variables(repository: Checkout, tmp_path: Path) -> None:
+    folder = tmp_path / "audit"
+    log = AuditLog(folder, AuditConfig())
+
+    @contextmanager
+    def acting(kind: str, facts: dict[str, Any], secrets: Iterable[str] = ()) -> Iterator[None]:
+        log.record(kind, facts, secrets)
+        try:
+            yield
+        except Exception as error:
+            log.record("act_failed", failed(kind, facts, error), secrets)
+            raise
+
+    engine = Engine(tmp_path / "state" / "worktrees", acting)
+    with pytest.raises(WorktreeError, match="exit code 3"):
+        make(engine, repository, ["x=hushhush sh -c 'echo $x; exit 3'"])
+    log.close()
+    kept = b"".join(path.read_bytes() for path in folder.rglob("*.ndjson"))
+    assert kept.count(b"act_failed") == 2
+    assert b"hushhush" not in kept
 
 
 def test_a_merge(engine: Engine, recorder: Recorder, repository: Checkout) -> None:

@@ -82,7 +82,8 @@ class AuditLog:
                     self._chain.append("gap", {"missing": self.missing})
                     self.missing = 0
                 if kind == "act_failed":  # programs such as git repeat addresses with passwords
-                    facts = {**facts, "why": masking.mask_text(str(facts.get("why")))}
+                    why, _ = masking.mask_assigned(str(facts.get("why")))
+                    facts = {**facts, "why": masking.mask_text(why)}
                 self._chain.append(kind, self._without_secrets(facts, secrets))
             except AuditError as error:
                 if not kept:

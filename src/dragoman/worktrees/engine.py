@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +48,7 @@ class Engine(Ends):
             repository.check_supported(base)
             name = self._free_name(repository, wish, name_of(wish.title))
             record = self._new_record(repository, name, session_id, base, box=box, into=repository.branch)
-            with self._making(repository, record, by):
+            with self._making(repository, record, by, _secrets(settings.setup)):
                 notices = self._fill(repository, record, wish, settings, by)
         made = _made(record, Path(cwd).relative_to(root), notices)
         return msgspec.structs.replace(made, waits=bool(settings.setup) and not wish.setup)
@@ -117,10 +117,12 @@ class Engine(Ends):
         return [told, *notices]
 
     @contextmanager
-    def _making(self, repository: Repository, record: Record, by: str) -> Iterator[None]:
+    def _making(
+        self, repository: Repository, record: Record, by: str, secrets: Iterable[str] = ()
+    ) -> Iterator[None]:
         """Write the record of a worktree that the block makes; what a failure leaves is removed."""
         repository.check_room(record.base, self._records.folder)
-        with self._act("worktree_made", record, by, commit=record.base):
+        with self._act("worktree_made", record, by, secrets=secrets, commit=record.base):
             self._records.write(record)
             try:
                 yield
@@ -188,10 +190,8 @@ class Engine(Ends):
             self._set_up(self._present(record), lines, by)
 
     def _set_up(self, record: Record, lines: list[str], by: str) -> None:
-        masked = [mask_assigned(line) for line in lines]
-        secrets = [value for _, values in masked for value in values]
-        commands = [line for line, _ in masked]
-        with self._act("worktree_setup", record, by, secrets=secrets, commands=commands):
+        commands = [mask_assigned(line)[0] for line in lines]
+        with self._act("worktree_setup", record, by, secrets=_secrets(lines), commands=commands):
             making.run_setup(lines, record, self._enter)
 
     def _of_session(self, session_id: str) -> Record | None:
@@ -219,6 +219,11 @@ class Engine(Ends):
             if name not in taken and not repository.branch_in_the_way(BRANCHES + name):
                 return name
         raise WorktreeError(f"There are a thousand worktrees {base} already: give a name", "name_taken")
+
+
+def _secrets(lines: Iterable[str]) -> list[str]:
+    """The values of variables in commands: the audit has neither them nor errors that repeat them."""
+    return [value for line in lines for value in mask_assigned(line)[1]]
 
 
 def _made(record: Record, inside: Path, notices: list[str]) -> Made:
