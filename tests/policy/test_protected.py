@@ -236,3 +236,11 @@ def test_a_rule_may_name_the_options_of_tar_without_a_dash(tmp_path: Path) -> No
     policy = Policy(user=make_rules(rules, "user", "x"))
     act = act_of_command("tar xzf a.tgz -C build", cwd=str(tmp_path), workspace=str(tmp_path))
     assert policy.decide(act).decision == "allow"
+
+
+@pytest.mark.parametrize(
+    "line", ["tar -xPf a.tgz -C build", "unzip -: a.zip -d build", "cpio -i -D build", "pax -r"]
+)
+def test_an_archive_that_may_name_any_path_is_outside(tmp_path: Path, line: str) -> None:
+    act = act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path))
+    assert any(path.outside and path.access == "write" for path in act.all_paths)

@@ -16,6 +16,8 @@ from dragoman.policy.shell.values import Arg, fixed
 
 TARS = names("tar bsdtar gtar")
 _HERE = fixed(".")
+_ANYWHERE = Arg("(paths in the archive)", None)
+"""Of archives whose names may begin with a slash, or lead upwards."""
 _REMOTE = re.compile(r"(?:[^/:]*@)?[^/:]+::?.*|rsync://.*", re.DOTALL)
 _TAR_FLAGS = re.compile(
     r"-[xzjJvkpmaZUS]+|--[a-z-]+=.*|--(?:extract|get|gzip|xz|bzip2|zstd|verbose|no-same-owner)|[^-].*"
@@ -97,6 +99,8 @@ def _tar(words: list[Arg]) -> Iterator[Arg]:
         return  # to the output; elsewhere the word may be the value of an option
     if any(re.match(r"-[^-]*T|--files", text) for text in texts[1:]) or "T" in bundle:
         yield Arg("(a folder that the list of files names)", None)
+    if "P" in bundle or any(re.match(r"-[^-]*P|--abs", text) for text in texts):
+        yield _ANYWHERE
     folders = _values(words[1:] if bundle else words, "C", "--directory")
     yield from folders
     sure = folders and not bundle.count("C") and all(_is_option(texts, at) for at in range(len(texts)))
@@ -123,6 +127,8 @@ def _unzip(words: list[Arg]) -> Iterator[Arg]:
     lists = texts and re.fullmatch(r"-[lvZtpczqaj]*[lvZtpcz][lvZtpczqaj]*", texts[0])
     if lists and not any(re.match(r"-.*-", text) for text in texts[1:]):  # `-l-` takes `-l` back
         return
+    if any(re.match(r"-[^d-]*:", text) for text in texts):
+        yield _ANYWHERE
     folders = [
         arg
         for at, arg in enumerate(words)
@@ -143,11 +149,13 @@ def _cpio(words: list[Arg]) -> Iterator[Arg]:
     if texts and re.fullmatch(r"-[a-zA-CE-Z]*[ot][a-zA-CE-Z]*|--create|--list", texts[0]):
         return
     yield from (*_values(words, "D", "--directory"), *words[-1:], _HERE)
+    if not any(text.startswith("--no-abs") for text in texts):
+        yield _ANYWHERE
 
 
 def _pax(words: list[Arg]) -> Iterator[Arg]:
     if any(re.match(r"-[A-Za-z]*r", text) for text in _texts(words)):
-        yield from (*words[-1:], _HERE)
+        yield from (*words[-1:], _HERE, _ANYWHERE)
 
 
 def _ar(words: list[Arg]) -> Iterator[Arg]:
