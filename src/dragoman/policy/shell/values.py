@@ -161,6 +161,8 @@ def _union(ours: Values, theirs: Values, most: int) -> Values:
 def expand(word: Word, scope: Scope) -> list[Arg]:
     """The words that a word becomes: several after brace expansion."""
     plain = word.plain
+    if plain is not None and plain[:1] == "=" and plain[1:2].isalnum() and word.source[:1] == "=":
+        return [Arg(plain, None, "=")]  # `=id` is the path of that program for zsh
     if plain is not None and (plain in ("[", "{", "}") or not _SPECIAL.search(plain)):
         return [Arg(plain, (plain,))]
     if "{" in word.source and any(piece.kind == "variable" for piece in word.pieces) and _spreads(word):
