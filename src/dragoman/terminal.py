@@ -152,6 +152,12 @@ class _Bytes:
         return bool(self._above.closed)
 
 
+def unguarded_stdout() -> TextIO:
+    """stdout itself, for a library that draws with sequences of its own; what uses it must `clean` all text."""
+    stream = sys.stdout
+    return stream._stream if isinstance(stream, Guarded) else stream
+
+
 def _is_guarded() -> bool:
     return isinstance(sys.stdout, Guarded) or isinstance(sys.stderr, Guarded)
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
@@ -40,8 +39,10 @@ from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.content import Pastes
 from dragoman.cli.chat.markdown import Line, safe
 from dragoman.cli.chat.menu import Menu
+from dragoman.terminal import clean, unguarded_stdout
 
 SIGN = "> "
+MOVES = "\r\n\b"
 FLUSH_AFTER = 0.03
 """Seconds between two prints of finished lines: more often cannot be read, and costs."""
 REFRESH_AFTER = 0.05
@@ -50,6 +51,14 @@ TAIL_ROWS = 12
 EDIT_ROWS = 10
 COMPLETIONS = 6
 STYLE = Style.from_dict({"status": "ansibrightblack", "queued": "ansibrightblack italic"})
+
+
+class CleanOutput(Vt100_Output):
+    """Passes the sequences that prompt_toolkit makes, and cleans all text."""
+
+    def write(self, data: str) -> None:
+        moves = not data.strip(MOVES)  # as prompt_toolkit writes them, apart from text
+        super().write(data if moves else clean(data))
 
 
 class ChatScreen:
@@ -76,7 +85,7 @@ class ChatScreen:
             enable_history_search=False,
         )
         self._search = SearchToolbar()
-        self._output = Vt100_Output.from_pty(_raw_stdout(), term=os.environ.get("TERM"))
+        self._output = CleanOutput.from_pty(unguarded_stdout(), term=os.environ.get("TERM"))
         self._output.enable_cpr = (
             False  # nothing here needs the cursor's position, and some terminals do not tell it
         )
@@ -115,7 +124,7 @@ class ChatScreen:
 
     # -- printing
 
-    def print(self, lines: Sequence[Line]) -> None:
+    def show(self, lines: Sequence[Line]) -> None:
         """Print finished lines above the editor, soon."""
         self._finished += lines
         if self._finished and not self._flushing:
@@ -337,9 +346,3 @@ def _joined(lines: list[Line]) -> StyleAndTextTuples:
             shown.append(("", "\n"))
         shown += [(style, text) for style, text in line]
     return shown
-
-
-def _raw_stdout() -> TextIO:
-    """stdout itself: `terminal.guard` would remove what draws the editor. All text that goes there was cleaned."""
-    assert sys.__stdout__ is not None
-    return sys.__stdout__

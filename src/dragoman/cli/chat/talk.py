@@ -228,11 +228,11 @@ class Talk:
             earlier = len(lines) - HISTORY_LINES
             told = f"… {earlier} lines before: dragoman sessions show {self.session.id}"
             lines = [[(FAINT, told)], *lines[-HISTORY_LINES:]]
-        self._screen.print(lines)
+        self._screen.show(lines)
 
     def _show(self) -> None:
         if not self._replaying:
-            self._screen.print(self._transcript.take_finished())
+            self._screen.show(self._transcript.take_finished())
         self._screen.refresh()
 
     def say(self, text: str, style: str = FAINT) -> None:
