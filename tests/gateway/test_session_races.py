@@ -239,6 +239,21 @@ def test_a_delete_wins_over_resumes_that_are_under_way_in_its_process() -> None:
     at_every_distance(run)
 
 
+def test_a_session_that_its_owner_closed_is_not_taken_over_by_those_who_followed_it() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.resume(each.there)
+            each.turns(2 * distance)
+            each.end(each.here, "close")
+            each.world.loop.rest()
+            each.first.kill()
+            each.world.loop.rest()
+            each.world.prompt(each.there, each.session, say=1)
+            each.world.loop.pass_time(60.0)
+
+    at_every_distance(run)
+
+
 def test_a_gateway_that_ends_leaves_no_agent_that_was_just_starting() -> None:
     def run(distance: int) -> None:
         with race(agent="forgets") as each:

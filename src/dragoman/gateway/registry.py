@@ -13,7 +13,7 @@ from dragoman.gateway.access.client import Client
 from dragoman.gateway.access.quotas import Places
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.json_types import encode
-from dragoman.gateway.lifecycle.closing import Closing
+from dragoman.gateway.lifecycle.closing import CLOSED, Closing
 from dragoman.gateway.lifecycle.parking import Parking
 from dragoman.gateway.ownership.directory import StoreDirectory
 from dragoman.gateway.ownership.memory_directory import Directory
@@ -187,6 +187,8 @@ class Registry(SessionHost):
                 if changes is not None:
                     session.entry.save(changes)
                 for attachment in list(session.attachments):
+                    if changes is not None and attachment.client.terms.local_process:
+                        attachment.client.peer.notify(CLOSED, encode({"sessionId": session.id}))
                     session.detach(attachment.client)
                 if session.journal is not None:
                     session.journal.stop()

@@ -16,6 +16,7 @@ from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.events.summary import summary
 from dragoman.bridge.events.translate import lost, translate
 from dragoman.bridge.message import Message
+from dragoman.gateway.delivery import transcript
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.ownership.entries import RUNNING_STATES
 from dragoman.gateway.ports.store import BadCursor, Row
@@ -23,6 +24,7 @@ from dragoman.gateway.session.session import Session
 from dragoman.wire.timestamps import timestamp
 
 if TYPE_CHECKING:
+    from dragoman.bridge.bridge import Bridge
     from dragoman.bridge.client import BridgeClient
 
 PATIENCE = 1.0
@@ -149,11 +151,19 @@ async def send_message(client: BridgeClient, command: JsonObject) -> Outcome:
         if not client.watches(session_id):
             await opening.attach(client, session_id)
         accepted: Outcome = asyncio.get_running_loop().create_future()
-        if session.owned_elsewhere and (await bridge.find(session_id)).state in RUNNING_STATES:
+        if session.owned_elsewhere and await _is_in_turn(bridge, session_id):
             raise BridgeError("busy", "A turn is running in this session, which another program has open.")
         identity = client.terms.identity
         hub.submit(session, message, identity, lambda error: accepted.set_result(error or session_id))
         return accepted
+
+
+async def _is_in_turn(bridge: Bridge, session_id: str) -> bool:
+    """Whether a turn runs at the owner. The directory may be a second behind; the journal has the end of a turn."""
+    if (await bridge.find(session_id)).state not in RUNNING_STATES:
+        return False
+    store = bridge.gateway.store
+    return store is None or await transcript.is_in_turn(store, session_id, pages=1) is not False
 
 
 async def edit_queued(client: BridgeClient, command: JsonObject) -> str | None:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+CLOSED = "_dragoman/closed"
+"""Notification to a process that follows a session: it was closed, and clients there have to load it again."""
+
 
 class Closing:
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from dragoman.gateway.agent_link import Launch
 from dragoman.gateway.delivery.feed import REPLAY, REPLAYED, DirectFeed
 from dragoman.gateway.delivery.replay import own_facts, read_facts, without_own
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, encode, with_own_meta
+from dragoman.gateway.lifecycle.closing import CLOSED
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.rewriting.updates import UpdateHead
 from dragoman.gateway.session.questions.answerer import HEARD
@@ -52,6 +54,8 @@ class OwnerGone(RpcError):
 class OwnerConnection(AgentConnection):
     is_owner = True
     session: Session
+    on_closed: Callable[[], object]
+    """Called when a client of the owner closed the session: it is closed for the clients here too."""
     uneven = 0
     """Up to this event clients here have different positions: each event is sent only to those that lack it."""
     _replaying = False
@@ -130,6 +134,8 @@ class OwnerConnection(AgentConnection):
         elif method == HEARD and feed is not None:
             told = decode_object(params)
             self.session.questions.heard_approval(str(told.get("requestId")), as_object(told.get("approval")))
+        elif method == CLOSED and feed is not None:
+            self.on_closed()
         else:
             super().peer_notification(method, params)
 
@@ -149,6 +155,7 @@ async def reach(gateway: Registry, session: Session, client: Client, launch: Lau
         gateway, session.agent_name, AgentConfig(kind="remote", command=[]), client, shared=False
     )
     owner.session = session
+    owner.on_closed = lambda: gateway.spawn(gateway.close_session(session))
     timeout = session.gateway.config.limits.start_timeout
     try:
         await owner.start(launch, _for_owner(client.capabilities.raw), client.info, timeout)
