@@ -156,9 +156,7 @@ def test_a_boxed_session_works_in_a_clone_and_is_merged_or_discarded(
     shell.configure(**sandbox_kinds.bubblewrap().config())
     setting = "git config user.name Agent; git config user.email agent@example.org"
     for name in ("one", "two"):
-        script = (
-            f"sh {setting}; echo 2 > a; git commit -qam 'By the agent'; echo new > {name}; ls / > /dev/null"
-        )
+        script = f"sh {setting}; echo {name} > a; git commit -qam 'By the agent'; echo new > {name}; ls / > /dev/null"
         done = shell.run("exec", "--worktree", "--name", name, script)
         assert done.returncode == 0, done.stderr
     assert repository.git("status", "--porcelain") == ""

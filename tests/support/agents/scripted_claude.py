@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +190,13 @@ class Claude:
             self.turn(line)
 
     def transcript(self, session: str) -> list[Line]:
-        files = Path(os.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl")
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        """The lines of a session; one that was cut off is skipped, as the real program does."""
+        lines = []
+        for file in Path(os.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl"):
+            for line in file.read_text().splitlines():
+                with suppress(ValueError):
+                    lines.append(json.loads(line))
+        return lines
 
     def known(self, session: str) -> bool:
         return any(Path(os.environ["CLAUDE_CONFIG_DIR"]).glob(f"projects/*/{session}.jsonl"))

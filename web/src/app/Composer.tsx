@@ -117,7 +117,7 @@ export function Composer({ conversation, cwd, handle }: Props) {
   const addFiles = async (files: readonly File[]) => {
     const reading = await import("./attachments").catch(() => null); // no part of the first load
     if (reading === null) {
-      setRefused("Nothing was attached: a part of the page could not be loaded. Reload the page and try again.");
+      setRefused("Nothing was attached: reload the page and try again.");
       return;
     }
     const outcome = await reading.attach(files, draft.attachments, conversation.capabilities, limit);

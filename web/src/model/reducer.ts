@@ -365,7 +365,7 @@ const HANDLERS: Handlers = {
   },
   agent_revived: (draft, event, at) => mark(draft, event.seq, at, "The agent was restarted"),
   session_parked: (draft, event, at) =>
-    mark(draft, event.seq, at, "Parked: the agent was stopped to save memory and comes back with your next message"),
+    mark(draft, event.seq, at, "Parked to save memory: the agent comes back with your next message"),
   conversation_rewound: (draft, event, at) => {
     draft.fields.undone = event.undone;
     const back = event.message === undefined ? "" : ` to before message ${event.message}`;

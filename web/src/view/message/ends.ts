@@ -21,12 +21,12 @@ const REASONS: Record<string, End | null> = {
   refusal: {
     severity: "warning",
     title: "The agent declined to answer.",
-    hint: "What came since your last message is not part of the conversation any more for the agent.",
+    hint: "The agent forgot what came since your last message.",
   },
   interrupted: {
     severity: "warning",
     title: "The turn was interrupted.",
-    hint: "The agent or the gateway ended while it ran. Send your message again to go on.",
+    hint: "The agent or the gateway ended while it ran. Send your message again.",
   },
 };
 
