@@ -96,13 +96,16 @@ async def test_diff_tells_of_edits_of_an_earlier_life(
     assert not second.questions, "git is not asked"
 
 
-async def test_diff_asks_git_only_where_there_is_a_repository(agent: Builtin, workspace: Path) -> None:
+async def test_diff_without_changes_of_the_session_runs_nothing(agent: Builtin, workspace: Path) -> None:
     session = await agent.new_session(workspace)
-    assert "in no git repository" in said(await agent.prompt(session, "/diff"))
+    assert said(await agent.prompt(session, "/diff")) == "This session has changed no file."
     subprocess.run(["git", "init", "--quiet"], cwd=workspace, check=True)
     (workspace / "new.txt").write_text("new\n")
-    assert "?? new.txt" in said(await agent.prompt(session, "/diff"))
-    assert len(agent.questions) == 1
+    turn = await agent.prompt(session, "/diff")
+    assert "changed no file. For all changes that git sees: `/run git status" in said(turn)
+    assert not calls(turn) and not agent.questions
+    await agent.prompt(session, "/mode read-only")
+    assert "git" not in said(await agent.prompt(session, "/diff")), "/run is not available there"
 
 
 async def test_a_rejected_command_does_not_run(agent: Builtin, workspace: Path) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from support.agents.builtin_process import calls
+from dragoman.audit.read import Query, query
+from dragoman.builtin.commands.table import OFFERED
+from support.agents.builtin_process import calls, said
 from support.clients.sample_answers import CANCELLED
 from support.gateway_process import GatewayProcess, Start
 from support.store.journal_reader import records
@@ -73,3 +75,65 @@ async def test_what_no_rule_is_about_asks_nothing_and_is_not_recorded(
         message for message in gateway.received if message.get("method") == "session/request_permission"
     ]
     assert records(home, session, "decision") == []
+
+
+COMMANDS = (
+    "/help",
+    "/read notes.txt",
+    "/search hello",
+    "/run echo hi",
+    "/edit notes.txt hello goodbye",
+    "/write made.txt new",
+    "/diff",
+    "/apply",
+    "/plan one; two",
+    "/plan done 1",
+    "/model",
+    "/mode",
+    "/mcp",
+    "/compact",
+)
+
+
+async def test_no_command_passes_the_rules_by_in_a_new_or_a_continued_session(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    assert {line.split()[0][1:] for line in COMMANDS} == {command.name for command in OFFERED}
+    agents, env = {"builtin": {"kind": "builtin"}}, dict.fromkeys(("OPENAI_API_KEY",), "")
+    once = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
+    session = ""
+    for continued in (False, True):
+        (workspace / "notes.txt").write_text("hello\n")
+        gateway = await dragoman("acp", agents=agents, env=env)
+        gateway.on("session/request_permission", once)
+        await gateway.initialize()
+        if continued:
+            params = {"sessionId": session, "cwd": str(workspace), "mcpServers": []}
+            await gateway.request("session/resume", params)
+            assert "+new" in said(await gateway.prompt(session, "/diff")), "changes of the earlier process"
+        session = session or await gateway.new_session(workspace)
+        for line in COMMANDS:
+            turn = await gateway.prompt(session, line)
+            assert "ran before the rules" not in str(turn.updates), line
+            assert "unmediated" not in str(turn.updates), line
+            failed = [call for call in calls(turn) if call["status"] != "completed"]
+            assert bool(failed) == (line == "/apply"), failed
+        await gateway.stop()
+    found = [record for record in query(home / "audit", Query()) if record["kind"] == "unmediated"]
+    assert not found
+
+
+async def test_what_a_session_changed_is_read_only_if_the_rules_allow_it(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    rules = [
+        {"name": "may write", "decision": "allow", "access": "write", "paths": ["{workspace}/**"]},
+        {"name": "no letters", "decision": "deny", "access": "read", "paths": ["{workspace}/letters/**"]},
+    ]
+    agents, env = {"builtin": {"kind": "builtin"}}, dict.fromkeys(("OPENAI_API_KEY",), "")
+    gateway = await dragoman("acp", agents=agents, env=env, policy={"rules": rules})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    assert (await run(gateway, session, "/write letters/a dear"))["status"] == "completed"
+    ended = await run(gateway, session, "/diff")
+    assert ended["status"] == "failed" and "dear" not in str(ended["content"])

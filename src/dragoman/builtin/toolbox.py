@@ -14,7 +14,7 @@ from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
 from dragoman.builtin.files.search import SearchError
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import MODES, Mode
-from dragoman.builtin.tools import BOXED, TOOLS
+from dragoman.builtin.tools import BOXED, COMMAND_TOOLS, TOOLS
 from dragoman.builtin.tools.context import ToolContext
 from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
 from dragoman.wire.errors import RpcError
@@ -57,9 +57,12 @@ class Toolbox:
     async def call(self, name: str, arguments: Mapping[str, Any], *, as_message: bool = False) -> Outcome:
         """Run one call; every failure becomes an outcome, only cancellation is raised.
 
-        `as_message`: the caller also sends the outcome as a message, so a terminal need not show the call's result.
+        `as_message`: a slash command makes the call, and sends the outcome as a message too, so a terminal need not
+        show the call's result.
         """
         tool = TOOLS.get(name) or self.external.get(name) or _BOXED.get(name)
+        if tool is None and as_message:
+            tool = COMMAND_TOOLS.get(name)
         call = _Call(self._session, tool, as_message)
         if tool is None:
             names = ", ".join(known.name for known in self.available())
@@ -182,11 +185,12 @@ class _Call:
             passing=True,
         )
 
-    def end(self, status: str, content: Sequence[Json], output: Any) -> None:
+    def end(self, status: str, content: Sequence[Json], output: Any, *, text_says_all: bool = False) -> None:
         if not self._shown:
             return  # cancelled before it was shown
         fields: Json = {"status": status, "content": self._outside(content), "rawOutput": output}
-        if self._as_message and not any(part["type"] == "diff" for part in content):
+        said = text_says_all or not any(part["type"] == "diff" for part in content)
+        if self._as_message and said:
             fields["_meta"] = {"dragoman": {"told": True}}
         self._update(fields)
 
@@ -199,7 +203,8 @@ class _Call:
         text = printable(result.text)
         content = [text_content(text)] if result.content is None else result.content
         output = text if result.output is None else result.output
-        self.end("failed" if result.failed else "completed", content, output)
+        status = "failed" if result.failed else "completed"
+        self.end(status, content, output, text_says_all=result.text_says_all)
         return Outcome("failed" if result.failed else "done", text, result.pictures)
 
     def failed(self, error: Exception, arguments: Mapping[str, Any]) -> Outcome:

@@ -16,7 +16,7 @@ from dragoman.builtin.commands.table import OFFERED, available, own_commands
 from dragoman.builtin.models.choice import NONE
 from dragoman.builtin.models.preload import load
 from dragoman.builtin.modes import MODES
-from dragoman.builtin.tools.tool import diff_content, diff_text
+from dragoman.builtin.tools.changes import AS_BEFORE
 from dragoman.config.root import find_root
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ Json = dict[str, Any]
 
 _COMMAND = re.compile(r"/([a-z][\w:-]*)(?:\s+(.*))?\s*", re.DOTALL)
 _RANGE = re.compile(r"(.+?):(\d+)(?:-(\d+))?")
-GIT_CHANGES = "git status --short && git --no-pager diff --stat -p"
-"""Untracked files appear in the status only."""
+GIT_CHANGES = "git status --short && git --no-pager diff"
+"""Untracked files appear in the status only. Only named: git may run programs of the repository's settings."""
 QUOTED = frozenset({"read", "grep", "run"})
 """Tools whose result is text of files and programs; it is shown as a code block."""
 _STATUS_MARKS = {"pending": " ", "in_progress": "~", "completed": "x"}
@@ -146,48 +146,19 @@ async def _write(session: Session, rest: str) -> None:
 
 
 async def _diff(session: Session, rest: str) -> None:
-    """Show the changes of this session as diffs, or those that git reports if there are none."""
-    workspace = await session.files()
-    if not workspace.originals:
-        await _git_diff(session)
+    """Show the changes of this session as diffs."""
+    if (await session.files()).originals:
+        await _use(session, "changes", {}, "/diff")
         return
-    diffs = []
-    for path, before in workspace.originals.items():
-        now = await workspace.whole(path) if await workspace.exists(path) else ""
-        diffs.append(diff_content(workspace.outside(path), before, now))
-    update: Json = {
-        "sessionUpdate": "tool_call",
-        "toolCallId": f"diff_{len(session.history.updates)}",
-        "title": f"Changes of this session in {len(diffs)} file{'s' * (len(diffs) > 1)}",
-        "kind": "read",
-        "status": "completed",
-        "content": diffs,
-        "locations": [{"path": diff["path"]} for diff in diffs],
-        "_meta": {"dragoman": {"told": True}},
-    }
-    session.update(update)
-    changed = "".join(
-        diff_text(workspace.show(diff["path"]), diff["oldText"], diff["newText"]) for diff in diffs
-    )
-    if changed:
-        session.say_block(changed, "diff")
-    else:
-        session.say("This session has changed files, and all of them are as they were before.")
+    nothing = "This session has changed no file."
+    in_git = os.path.lexists(find_root(Path(session.cwd)) / ".git")
+    if in_git and MODES[session.mode].verdicts["execute"] != "deny":
+        nothing += f" For all changes that git sees: `/run {GIT_CHANGES}`."
+    session.say(nothing)
 
 
 async def _apply(session: Session, rest: str) -> None:
     await _use(session, "apply", {}, "/apply")
-
-
-async def _git_diff(session: Session) -> None:
-    """Show the changes that git reports; asks first, since git may run programs named in the repository's settings."""
-    nothing = "This session has changed no file"
-    if not os.path.lexists(find_root(Path(session.cwd)) / ".git"):
-        session.say(f"{nothing}, and {session.cwd} is in no git repository that could tell of others.")
-    elif session.mode in ("read-only", "plan", "safe"):
-        session.say(f"{nothing}. The mode {session.mode} does not let me ask git for others' changes.")
-    else:
-        await _use(session, "run", {"command": GIT_CHANGES}, "/diff")
 
 
 async def _plan(session: Session, rest: str) -> None:
@@ -290,6 +261,8 @@ async def _use(session: Session, tool: str, arguments: Json, line: str) -> None:
     session.unsent_results.append(f"{line}\n{outcome.text}")
     if outcome.to_person is not None:  # the call failed
         session.say(outcome.to_person)
+    elif tool == "changes" and outcome.text != AS_BEFORE:
+        session.say_block(outcome.text, "diff")
     elif tool in QUOTED:
         session.say_block(_for_person(outcome.text, arguments) if tool == "read" else outcome.text)
     else:

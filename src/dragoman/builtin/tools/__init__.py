@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dragoman.builtin.tools.apply import apply
+from dragoman.builtin.tools.changes import changes
 from dragoman.builtin.tools.edit import edit
 from dragoman.builtin.tools.fetch import fetch
 from dragoman.builtin.tools.find import glob, grep, list_folder
@@ -32,6 +33,9 @@ TOOLS: dict[str, Tool] = {
     )
 }
 """In the order that models see them."""
+
+COMMAND_TOOLS: dict[str, Tool] = {tool.name: tool for tool in (changes,)}
+"""Tools of slash commands, which models are not offered."""
 
 BOXED = tuple(
     replace(tool, name=f"sandbox_{tool.name}", description=f"In the box: {tool.description}")

@@ -37,6 +37,8 @@ class Result:
     output: Any = None
     """The raw output; None: the text itself."""
     pictures: Sequence[Picture] = ()
+    text_says_all: bool = False
+    """The text has the diffs of the content too."""
     failed: bool = False
     """The tool itself worked, but what it ran failed: a command with a nonzero exit code."""
 

@@ -95,7 +95,7 @@ def _rows() -> dict[str, Does]:
             write_stdin PowerShell terminal/create
         """,
         Does.READS: """
-            Read NotebookRead LS Glob Grep view_image read glob grep list lsp read_file read_many_files
+            Read NotebookRead LS Glob Grep view_image read changes glob grep list lsp read_file read_many_files
             list_directory search_file_content grep_search sandbox_read sandbox_list sandbox_glob sandbox_grep
             fs/read_text_file
         """,
