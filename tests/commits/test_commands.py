@@ -113,6 +113,23 @@ def test_a_file_that_was_also_edited_by_hand_needs_a_word(shell: CommandLine, re
     assert (done.returncode, done.stdout, "left out: a" in done.stderr) == (0, "b\n", True)
 
 
+def test_what_was_changed_before_the_session_needs_a_word(shell: CommandLine, repository: Repository) -> None:
+    repository.commit(a="1\n", b="1\n")
+    repository.write("a", "1\nby hand\n")
+    first = worked(shell, f"sh echo 2 >> {repository.folder}/a; echo 2 >> {repository.folder}/b")
+    done = shell.run("commit", first, "-m", "x")
+    assert (done.returncode, "changed a:" in done.stderr) == (1, True), done.stderr
+    second = worked(shell, f"sh echo 3 >> {repository.folder}/b; echo 1 > {repository.folder}/c")
+    done = shell.run("commit", second, "-m", "x")
+    assert (done.returncode, "changed b:" in done.stderr) == (1, True), done.stderr
+    done = shell.run("commit", second, "-m", "x", "--shared", "include")
+    assert (done.returncode, done.stdout) == (0, "b\nc\n"), done.stderr
+    done = shell.run("exec", "-s", second, f"sh echo 4 >> {repository.folder}/b")
+    assert done.returncode == 0, done.stderr
+    done = shell.run("commit", second, "-m", "y")  # what was there before is committed
+    assert (done.returncode, done.stdout) == (0, "b\n"), done.stderr
+
+
 def test_one_turn_is_committed(shell: CommandLine, repository: Repository) -> None:
     repository.commit(a="1\n")
     session = worked(shell, f"sh echo 1 > {repository.folder}/b")

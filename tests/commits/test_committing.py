@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from dragoman.commits.engine import Engine
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import SharedChanges, Touched
 from dragoman.gateway.ports.commits import CommitError, Committed, CommitWish
+from support.checkpoints.project import SESSION, Project
 from support.commits.repository import Repository
 
 
@@ -74,6 +76,44 @@ def test_what_others_changed_too_needs_a_word(repository: Repository) -> None:
     plan = repository.engine.plan(root, CommitWish(shared="leave"), touched)
     assert (plan.files, plan.left) == (("a",), ("b",))
     assert repository.engine.plan(root, CommitWish(shared="include"), touched).files == ("a", "b")
+
+
+@pytest.mark.parametrize("how", ["--object-format=sha1", "--object-format=sha256"])
+def test_what_differed_from_the_last_commit_before_the_first_turn_is_shared(
+    repository: Repository, tmp_path: Path, how: str
+) -> None:
+    shutil.rmtree(repository.folder / ".git")
+    repository.git("init", "-q", "-b", "main", how)
+    repository.write(".gitattributes", "*.bat eol=crlf\n")
+    repository.commit(plain="1\n", hand="1\n", mode="1\n", between="1\n")
+    repository.write("x.bat", b"1\r\n")
+    repository.commit("second")
+    repository.write("hand", "by hand\n")
+    repository.write("untracked", "by hand\n")
+    (repository.folder / "mode").chmod(0o755)
+    project = Project(repository.folder, tmp_path / "state")
+    project.record("begin")
+    for name in ("plain", "hand", "mode", "x.bat", "between", "untracked", "new"):
+        with (repository.folder / name).open("ab") as file:
+            file.write(b"2\n")
+    project.record("end")
+    repository.write("between", "by hand\n")
+    project.record("begin")
+    repository.write("between", "2\n")
+    project.record("end")
+    root = str(repository.folder)
+    with pytest.raises(SharedChanges) as refused:
+        repository.engine.plan(root, CommitWish(), project.engine.touched(SESSION))
+    assert refused.value.paths == ["between", "hand", "mode", "untracked"]
+    with pytest.raises(SharedChanges, match="changed between:"):
+        repository.engine.plan(root, CommitWish(turn=2), project.engine.touched(SESSION, 2))
+    plan = repository.engine.plan(root, CommitWish(shared="leave"), project.engine.touched(SESSION))
+    assert plan.files == ("new", "plain", "x.bat")
+    repository.commit("by hand, the rest too")
+    project.record("begin")
+    repository.write("hand", "3\n")
+    project.record("end")
+    assert repository.engine.plan(root, CommitWish(), project.engine.touched(SESSION)).files == ("hand",)
 
 
 def test_modes_links_and_binary_files_are_committed(repository: Repository) -> None:

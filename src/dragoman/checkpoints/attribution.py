@@ -7,6 +7,8 @@ Between two checkpoints of a session, one after the other, its files change
 - while files are restored: its own;
 - otherwise, between two turns or after a turn whose end was not recorded: by a person, a program or another session.
   Checkpoints cannot tell these apart, so such changes are shared.
+
+For a commit, the project's last commit is compared too: changes from before the first turn are not the session's.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from itertools import pairwise
 from dragoman.checkpoints import difference
 from dragoman.checkpoints.history import history
 from dragoman.checkpoints.repository import Repository
-from dragoman.gateway.ports.checkpoints import Checkpoint
+from dragoman.gateway.ports.checkpoints import Checkpoint, FileState
 
 OTHERS = 50
 """Sessions of the same project that are looked at, those used last."""
@@ -53,6 +55,36 @@ def own_paths(repository: Repository, chain: Sequence[Checkpoint], turn: int | N
         meant = turn is None or (earlier.turn == turn and earlier.kind == "begin")
         if meant and (earlier.kind, later.kind) in _OWN:
             found |= difference.paths(repository.git, earlier.tree, later.tree)
+    return found
+
+
+def own_states(
+    repository: Repository, session_id: str, chain: Sequence[Checkpoint], running: bool
+) -> dict[bytes, set[FileState]]:
+    """What each path was since others changed it last, or since the first checkpoint; none if they did so last.
+
+    The last of `chain` is the present; with `running` that of a turn that has begun.
+    """
+    steps = [pair for pair in pairwise(chain) if pair[0].tree != pair[1].tree]
+    last = chain[-1]
+    turns = [(a.time, b.time) for a, b in steps if a.kind == "begin" and (b.kind == "end" or b is last)]
+    others = list(_turns_of_others(repository, session_id, turns)) if turns else []
+    found: dict[bytes, set[FileState]] = {}
+    closed: set[bytes] = set()
+    for earlier, later in reversed(steps):
+        changed = difference.raw(repository.git, earlier.tree, later.tree)
+        if (earlier.kind, later.kind) not in _OWN and not (running and later is last):
+            closed |= {one.path for one in changed}
+        elif earlier.kind == "begin":
+            for began, ended in others:
+                if began.time < later.time and ended.time > earlier.time:
+                    closed |= difference.paths(repository.git, began.tree, ended.tree)
+        for one in changed:
+            if one.path not in closed:
+                states = found.setdefault(one.path, set())
+                states |= {
+                    (entry.mode, entry.object) if entry is not None else None for entry in (one.old, one.new)
+                }
     return found
 
 

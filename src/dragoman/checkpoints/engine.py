@@ -13,7 +13,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from dragoman.checkpoints import difference
-from dragoman.checkpoints.attribution import own_paths, shared_paths
+from dragoman.checkpoints.attribution import own_paths, own_states, shared_paths
 from dragoman.checkpoints.capture import Capture
 from dragoman.checkpoints.git import NO_GIT, find_git
 from dragoman.checkpoints.history import history
@@ -212,7 +212,8 @@ class Engine:
             whole = [*chain[first:], present]
             own = own_paths(repository, whole, turn)
             shared = shared_paths(repository, session_id, whole, running)
-        return Touched(repository.root, own, own & shared)
+            states = own_states(repository, session_id, [*chain, present], running)
+        return Touched(repository.root, own, own & shared, {path: states.get(path, set()) for path in own})
 
     @contextmanager
     def _span(self, repository: Repository, session_id: str, turn: int | None) -> Iterator[Span]:

@@ -108,7 +108,7 @@ class Snapshot:
                 stored.written.append((GITLINK, commit, name))
             else:
                 plain.append(name)
-        attributes = self._attributes(plain)
+        attributes = self.attributes_of(plain)
         with (
             self._git.started("fast-import", "--quiet", "--done", "--depth=0") as importing,
             Tree(self._git.tree) as tree,
@@ -155,7 +155,7 @@ class Snapshot:
             if mode in (REGULAR, EXECUTABLE):
                 if not self._checkout.settings.true("core.filemode", default=True):
                     mode = modes.get(name, REGULAR) if modes.get(name) in (REGULAR, EXECUTABLE) else REGULAR
-                if self._converts(told, content.data):
+                if self.converts(told, content.data):
                     stored.written.append((mode, self._converted(tree, name, content), name))
                     continue
             head = b"blob %d\0" % len(content.data)
@@ -202,7 +202,7 @@ class Snapshot:
 
     # -- attributes
 
-    def _attributes(self, names: list[bytes]) -> dict[bytes, dict[str, bytes]]:
+    def attributes_of(self, names: list[bytes]) -> dict[bytes, dict[str, bytes]]:
         """What `.gitattributes` says of each path, as far as it changes what is stored."""
         if not names:
             return {}
@@ -216,7 +216,8 @@ class Snapshot:
                 found.setdefault(path, {})[name.decode()] = value
         return found
 
-    def _converts(self, told: dict[str, bytes], data: bytes) -> bool:
+    def converts(self, told: dict[str, bytes], data: bytes) -> bool:
+        """Whether git stores other bytes than these, of a file with such attributes."""
         if (
             told.get("ident", b"unset") not in UNSET
             or told.get("working-tree-encoding", b"unset") not in UNSET

@@ -21,6 +21,10 @@ Shared = Literal["refuse", "include", "leave"]
 """What a restore does with changes that are not the session's alone."""
 
 
+FileState = tuple[str, str] | None
+"""Mode and git object (SHA-1) of a file; None where there is none."""
+
+
 class CheckpointError(Exception):
     """A checkpoint could not be made or read, or files not restored; the text says why and what to do."""
 
@@ -134,7 +138,9 @@ class Touched:
     folder: str
     paths: set[bytes]
     shared: set[bytes]
-    """Those that not only the session changed."""
+    """Those that not only the session changed, as far as its checkpoints show."""
+    states: dict[bytes, set[FileState]] = field(default_factory=dict)
+    """What each path was at checkpoints since which only the session changed it; a commit on top of one is its alone."""
 
 
 class Wish(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
