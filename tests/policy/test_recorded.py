@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dragoman.config.model import PolicyConfig, PolicyRule
 from dragoman.policy.act import Act, PathFact, Tool
-from dragoman.policy.decide import policy_of
+from dragoman.policy.decide import Policy, policy_of
 from dragoman.policy.load import act_of_command
 from dragoman.policy.recorded import HIDDEN, act_of, recorded, secrets_of
 from dragoman.policy.replay import replay
@@ -55,6 +56,24 @@ def test_other_acts() -> None:
         opaque="why",
     )
     assert act_of(json.loads(json.dumps(recorded(act)))) == act
+
+
+def test_a_worktree_in_the_state_folder_stays_the_sessions_own(tmp_path: Path) -> None:
+    """Also in a record without `project`, which earlier versions made."""
+    state, repository = tmp_path / "state", tmp_path / "project"
+    worktree = state / "worktrees" / "x" / "one"
+    inside = PathFact(str(worktree / "z.txt"), "write", False)
+    act = Act(workspace=str(worktree), project=str(repository), kind="edit", paths=(inside,))
+    read = act_of(json.loads(json.dumps(recorded(act))))
+    assert read == act
+    policy = Policy(protected=(str(state),))
+    now = {"id": "c:1", "decision": "ask", "act": recorded(act)}
+    before = {**now, "act": {name: value for name, value in recorded(act).items() if name != "project"}}
+    key = replace(act, paths=(PathFact(str(state / "audit" / "key"), "write", True),))
+    elsewhere = replace(act, workspace=str(state), project="")
+    past = [now, before, {**now, "act": recorded(key)}, {**now, "act": recorded(elsewhere)}]
+    found = replay(policy, past).facts()
+    assert [(each["now"], each["count"]) for each in found["changes"]] == [("deny", 2)]
 
 
 def test_values_of_variables_are_not_recorded(tmp_path: Path) -> None:

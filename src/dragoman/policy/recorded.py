@@ -15,6 +15,8 @@ HIDDEN = "***"
 SETTING = frozenset({"declare", "env", "export", "local", "readonly", "set", "typeset"})
 """Programs whose arguments `NAME=value` are variables."""
 _NAMES = {"promptedBy": "prompted_by", "labelOnly": "label_only"}
+_MORE = ("project", "switch")
+"""Members that `Act.facts` leaves out, and a decision depends on."""
 _WHOLE = ("commands", "wrappers", "paths")
 
 
@@ -23,6 +25,7 @@ def recorded(act: Act) -> dict[str, Any]:
     facts = act.facts()
     facts.update({name: [_told(each) for each in getattr(act, name)] for name in _WHOLE})
     facts["hosts"] = list(act.hosts)
+    facts.update({name: value for name in _MORE if (value := getattr(act, name))})
     assigned = _assigned(act)
     names = "|".join(map(re.escape, assigned))
     in_words = re.compile(rf"\b({names})=.*", re.DOTALL) if names else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -12,6 +12,8 @@ from dragoman.policy.act import Act
 from dragoman.policy.decide import DEFAULT, Policy
 from dragoman.policy.recorded import act_of
 
+WORKTREE = 3
+"""Steps from the state folder to a worktree: `worktrees/KEY/NAME`."""
 EXAMPLES = 3
 """Acts shown of each group."""
 
@@ -58,7 +60,7 @@ def replay(policy: Policy, records: Iterable[dict[str, Any]]) -> Replay:
     decided: dict[bytes, tuple[str, str]] = {}
     for record in _deciding(records):
         try:
-            act = act_of(record["act"])
+            act = _in_its_worktree(act_of(record["act"]), policy.protected)
         except (ValueError, KeyError, TypeError):
             found.unreadable += 1
             continue
@@ -92,6 +94,17 @@ def _deciding(records: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         else:
             yield record
     yield from passed.values()
+
+
+def _in_its_worktree(act: Act, folders: Iterable[str]) -> Act:
+    """The act of a session in a worktree of ours with a `project`, which records of earlier versions do not have."""
+    if act.project:
+        return act
+    for folder in folders:
+        steps = act.workspace.removeprefix(f"{folder.rstrip('/')}/").split("/")
+        if len(steps) == WORKTREE and steps[0] == "worktrees":
+            return replace(act, project=act.workspace)
+    return act
 
 
 def about(act: Act) -> str:
