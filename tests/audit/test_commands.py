@@ -49,6 +49,24 @@ def test_query_and_tail(home: Path) -> None:
     assert "unmediated" in shown and "=HYPERLINK(x)" in shown and "git status" not in shown
 
 
+def test_beginnings_of_processes_are_shown_if_asked_for(home: Path) -> None:
+    for words in (("query",), ("tail",)):
+        assert "chain" not in run("audit", *words).stdout
+        for more in (("--all",), ("--kind", "chain"), ("--json",)):
+            assert "chain" in run("audit", *words, *more).stdout
+    assert "chain" in run("audit", "export").stdout
+
+
+def test_the_table_names_the_rule_that_answered(home: Path) -> None:
+    chain = Chain(home / "audit")
+    for by in ("--approve none", "user"):
+        chain.append("answer", {"session": "dgm_c", "by": by, "identity": "local", "decision": "deny"})
+    chain.close()
+    _, refused, said = run("audit", "query", "--session", "dgm_c", "--kind", "answer").stdout.splitlines()
+    assert "--approve none" in refused and "local" not in refused
+    assert said.split()[-1] == "local"
+
+
 def test_a_session_by_its_beginning(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (f"dgm_abcd{letter * 20}" for letter in "xy")
     monkeypatch.setattr("dragoman.audit.chain.MOST_SESSIONS", 1)

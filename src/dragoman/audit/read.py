@@ -26,6 +26,9 @@ COARSE = 1000
 HIDDEN = frozenset({"head"})
 """Kinds of records that are not about anything that happened."""
 
+BOOKKEEPING = frozenset({"chain", "gateway_started", "gateway_stopped"})
+"""Kinds of records that every process of ours begins and ends with."""
+
 NUMBER = re.compile("[0-9]{1,15}")
 """Of a record."""
 
@@ -50,6 +53,9 @@ class Query:
     decided: bool = False
     """Only what was decided about tool calls: by a rule that allowed or denied, or by an answer."""
 
+    bookkeeping: bool = True
+    """Also records of `BOOKKEEPING`; those of a kind that is asked for are found anyway."""
+
     def holds(self, found: dict[str, Any]) -> bool:
         if found["kind"] in HIDDEN:
             return False
@@ -58,6 +64,8 @@ class Query:
         if self.unmediated and found["kind"] != "unmediated" and found.get("unmediated") is not True:
             return False
         if self.kind is not None and found["kind"] != self.kind:
+            return False
+        if not self.bookkeeping and self.kind is None and found["kind"] in BOOKKEEPING:
             return False
         if self.decided and found.get("decision") not in ("allow", "deny") and "outcome" not in found:
             return False

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from dragoman.audit.keys import Key
     from dragoman.audit.report import Report
 
+EVERY = click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Also records of each command's beginning and end; --json has them always.",
+)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 PREFIX = "dgm_"
 WHOLE = len(PREFIX) + 24
@@ -64,10 +70,11 @@ def _filters(command: Command) -> Command:
 @click.option("-n", "count", default=20, type=click.IntRange(1, 10_000), show_default=True, help="Records.")
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on.")
 @_filters
+@EVERY
 @AS_JSON
-def tail(count: int, follow: bool, as_json: bool, **filters: Any) -> None:
+def tail(count: int, follow: bool, every: bool, as_json: bool, **filters: Any) -> None:
     """Show the latest records."""
-    folder, asked = _folder(), _query(filters)
+    folder, asked = _folder(), _query(filters, bookkeeping=every or as_json)
     follower = Follower(folder) if follow else None
     found = latest(folder, count, asked)
     _print(found, as_json)
@@ -83,11 +90,12 @@ def tail(count: int, follow: bool, as_json: bool, **filters: Any) -> None:
 @audit.command("query")
 @_filters
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="Most records.")
+@EVERY
 @AS_JSON
-def find(limit: int, as_json: bool, **filters: Any) -> None:
+def find(limit: int, every: bool, as_json: bool, **filters: Any) -> None:
     """Find records, the oldest first; all options that are given have to hold."""
     found: list[dict[str, Any]] = []
-    for each in query(_folder(), _query(filters)):
+    for each in query(_folder(), _query(filters, bookkeeping=every or as_json)):
         if len(found) == limit:
             complain(f"there are more than {limit}: --limit shows more, --since and other options fewer")
             break
@@ -222,8 +230,9 @@ def _folder() -> Path:
     return _settings()[0]
 
 
-def _query(filters: dict[str, Any]) -> Query:
-    asked = Query(**{name: value for name, value in filters.items() if value is not None})
+def _query(filters: dict[str, Any], *, bookkeeping: bool = True) -> Query:
+    given = {name: value for name, value in filters.items() if value is not None}
+    asked = Query(bookkeeping=bookkeeping, **given)
     return replace(asked, session=_whole(asked.session)) if asked.session is not None else asked
 
 

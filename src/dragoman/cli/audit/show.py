@@ -42,7 +42,9 @@ def _row(found: dict[str, Any]) -> list[str]:
     if found.get("unmediated") is True:
         what = "unmediated"
     session = str(found.get("session") or "")
-    by = str(found.get("identity") or found.get("by") or "")
+    by = str(found.get("by") or "")
+    if by in ("", "user"):  # else a rule answered, such as that of `exec --approve none`
+        by = str(found.get("identity") or by)
     return [
         when.strftime("%m-%d %H:%M:%S"),
         what,

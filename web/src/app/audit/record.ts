@@ -49,9 +49,10 @@ export function wordOf(record: AuditRecord): { word: string; tone: Tone } {
   return { word, tone: record.kind === "unmediated" ? "warn" : "plain" };
 }
 
-/** By whom: a person, or the rule. */
+/** By whom: the rule, be it one that a client answers by, else the person. */
 export function whoOf(record: AuditRecord): string {
-  return visible(text(record.identity) || text(record.by));
+  const by = text(record.by);
+  return visible(by === "" || by === "user" ? text(record.identity) || by : by);
 }
 
 /** What it is about, in one line: the commands of an act, else its paths or hosts, else its title. */

@@ -23,6 +23,7 @@ test("a decision is about its commands, one rule decided it", () => {
 
 test("the person who answered is named, not the word for any person", () => {
   expect(whoOf(record("answer", { by: "user", identity: "ann" }))).toBe("ann");
+  expect(whoOf(record("answer", { by: "--approve none", identity: "local" }))).toBe("--approve none");
 });
 
 test("characters that hide or turn others around are shown as their numbers", () => {
