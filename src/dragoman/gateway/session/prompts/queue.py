@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from msgspec import Raw
 
 from dragoman.gateway.access.client import Client
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.session.states import Life, OnIllegal, PromptEvent, PromptState, prompt_life
 from dragoman.rpc.request import Reply, Request
 from dragoman.wire import limits
@@ -158,7 +158,9 @@ class Prompts(Generic[T]):
             return
         self._waiting.remove(queued)
         queued.life.send(PromptEvent.WITHDRAWN)
-        queued.request.answer(reply)
+        queued.request.answer(
+            _cancelled_edited(queued.prompt) if queued.edited and reply is CANCELLED else reply
+        )
 
     # -- turns
 
@@ -189,3 +191,8 @@ class Prompts(Generic[T]):
         queued.start(queued)
         if self.turn is None:  # refused at once
             asyncio.get_running_loop().call_soon(self._start_next)
+
+
+def _cancelled_edited(prompt: Raw) -> Reply:
+    """The answer for a prompt that another client changed: its client knows only what it sent."""
+    return Reply(result=encode({"stopReason": "cancelled", "_meta": {"dragoman": {"prompt": prompt}}}))
