@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from dragoman.cli.chat.menu import GRACE
-from support.clients.drawn_terminal import DrawnTerminal
+from support.clients.drawn_terminal import ENTER, UP, DrawnTerminal, answer, chat
 from support.command_line import CommandLine
-from support.pseudo_terminal import CTRL_C, CTRL_D, Terminal
-from support.rpc_peer import PATIENCE
+from support.pseudo_terminal import CTRL_C, CTRL_D
 
-ENTER, NEW_LINE, UP, CTRL_R = "\r", "\x1b\r", "\x1b[A", "\x12"
-
-
-def chat(shell: CommandLine, *arguments: str) -> DrawnTerminal:
-    terminal = DrawnTerminal(shell, "chat", *arguments)
-    terminal.until(">", PATIENCE)
-    return terminal
-
-
-def answer(terminal: Terminal, keys: str) -> None:
-    """Press keys once they count."""
-    time.sleep(GRACE + 0.1)
-    terminal.type(keys)
+NEW_LINE, CTRL_R = "\x1b\r", "\x12"
 
 
 def test_a_conversation_is_begun_left_and_continued(shell: CommandLine) -> None:

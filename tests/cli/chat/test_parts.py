@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.chat.commands import COMMANDS, with_agent_commands
 from dragoman.cli.chat.completion import fuzzy
 from dragoman.cli.chat.content import FOLD_LINES, Pastes, blocks_of
-from dragoman.cli.chat.markdown import Line, Markdown
+from dragoman.cli.chat.markdown import CODE, Line, Markdown
 from dragoman.cli.chat.menu import GRACE, Choice, Menu
 from dragoman.cli.chat.settings import choices_of, find_option
 from dragoman.cli.chat.transcript import OUTPUT_LINES, Transcript
+from dragoman.cli.chat.wrapping import wrap
 from dragoman.client import Event, Notice, Text, Thought, ToolStarted, ToolUpdated, TurnEnded, UserMessage
 from dragoman.client.reading import read_update
 
@@ -111,6 +113,59 @@ def test_markdown_is_styled_line_by_line() -> None:
         "ansibrightblack",
         "bold underline",
     ]
+
+
+@pytest.mark.parametrize(
+    ("opening", "end"),
+    [("```", "```"), ("````md", "````"), ("~~~", "~~~"), ("- ```sh", "  ```"), ("1. ```", "   ```")],
+)
+def test_code_in_a_fence_is_shown_as_it_is(opening: str, end: str) -> None:
+    markdown = Markdown()
+    shown = [opening, "# Title", "- `item`", "**bold**", "```sh", end]
+    assert plain([markdown.line(line) for line in shown]) == shown
+    assert plain([markdown.line("# Title")]) == ["Title"]
+
+
+def test_three_backticks_around_words_are_no_fence() -> None:
+    markdown = Markdown()
+    markdown.line("```code``` and more")
+    assert markdown.line("# Title") == [("bold underline", "Title")]
+
+
+def test_a_fence_that_events_leave_out_still_keeps_the_text_as_it_is() -> None:
+    def chunk(text: str, **facts: Any) -> Event:
+        content = {"type": "text", "text": text}
+        update = {"sessionUpdate": "agent_message_chunk", "content": content, "_meta": {"dragoman": facts}}
+        return read_update(update, None)
+
+    block = chunk("```\n", fence=True), chunk("# Title\n"), chunk("```\n", fence=True)
+    assert told(chunk("so"), *block, chunk("# End\n"))[0] == ["so", "```", "# Title", "```", "End"]
+
+
+def test_lines_are_broken_at_spaces_and_indented_as_their_text() -> None:
+    styled = [("", "run npm "), ("bold", "install"), ("", " -g it")]
+    assert plain(wrap(styled, 12)) == ["run npm", "install -g", "it"]
+    assert plain(wrap([("", "• one two three")], 10)) == ["• one two", "  three"]
+    assert plain(wrap([("", "a "), ("", "x" * 12)], 5)) == ["a", "xxxxx", "xxxxx", "xx"]
+    assert plain(wrap([("", "日本語日本語")], 5)) == ["日本", "語日", "本語"]
+    code = [(CODE, "a long line of code")]
+    assert wrap(code, 5) == [code], "it is copied as it is"
+
+
+def test_commands_of_an_agent_have_their_description_and_hint_and_ours_come_first() -> None:
+    commands = [
+        {"name": "read", "description": "show a\nfile", "input": {"hint": "PATH"}},
+        {"name": "model", "description": "not ours"},
+        {"name": "bare"},
+    ]
+    found = with_agent_commands({"availableCommands": commands})
+    assert found == {**COMMANDS, "read": "show a file · PATH", "bare": "of the agent"}
+    assert list(found)[: len(COMMANDS)] == list(COMMANDS)
+
+
+def test_a_menu_that_the_user_asked_for_takes_keys_at_once() -> None:
+    assert Menu([], [Choice("a")], lambda index: None, grace=0).ready
+    assert not Menu([], [Choice("a")], lambda index: None).ready
 
 
 def test_no_key_counts_within_the_grace_and_what_lasts_needs_enter() -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 
+from dragoman.cli.chat.menu import GRACE
 from support.command_line import CommandLine
 from support.pseudo_terminal import COLUMNS, Terminal
+from support.rpc_peer import PATIENCE
 
-_PART = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]|([\r\n])|([^\x1b\r\n]+)|(\x1b)")
+ENTER, UP = "\r", "\x1b[A"
+
+_PART = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]|([\r\n\b])|([^\x1b\r\n\b]+)|(\x1b)")
 
 
 class Lines:
@@ -32,6 +37,8 @@ class Lines:
                 self._column = 0
             elif move == "\n":
                 self._go(self._row + 1)
+            elif move == "\b":
+                self._column = max(0, self._column - 1)
             elif letter and not arguments.startswith("?"):
                 self._control(letter, int(arguments.partition(";")[0] or 0))
             for character in text or "":
@@ -77,3 +84,16 @@ class DrawnTerminal(Terminal):
         rest = self._lines.feed(new)
         self._fed += len(new) - len(rest)
         return self._lines.text
+
+
+def chat(shell: CommandLine, *arguments: str) -> DrawnTerminal:
+    """`dragoman chat`, once its prompt is there."""
+    terminal = DrawnTerminal(shell, "chat", *arguments)
+    terminal.until(">", PATIENCE)
+    return terminal
+
+
+def answer(terminal: Terminal, keys: str) -> None:
+    """Press keys once they count for a question."""
+    time.sleep(GRACE + 0.1)
+    terminal.type(keys)

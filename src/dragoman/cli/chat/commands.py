@@ -7,12 +7,14 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, Protocol
 
+from dragoman.cli.chat.markdown import one_line
 from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.opening import Wanted
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.cli.chat.settings import choices_of, find_option
 from dragoman.client.errors import DragomanError
 from dragoman.client.session import Session
+from dragoman.wire.json_types import JsonObject, as_object, objects
 
 COMMANDS = {
     "help": "what can be typed",
@@ -32,6 +34,19 @@ Ctrl-R searches what you typed here before, Up goes through it
 @name links a file, !command runs a command in the session's folder
 While the agent works, what you send waits; Up takes the last one back
 Ctrl-C cancels the turn, twice leaves; Ctrl-D leaves"""
+NAME_COLUMNS = 16
+"""Columns for names in the list of commands; a longer name takes more."""
+
+
+def with_agent_commands(update: JsonObject) -> dict[str, str]:
+    """All commands with their help: ours, then those of an `available_commands_update`."""
+    found = dict(COMMANDS)
+    for command in objects(update.get("availableCommands")):
+        description = str(command.get("description") or "of the agent")
+        hint = as_object(command.get("input")).get("hint")
+        help = f"{description} · {hint}" if hint else description
+        found.setdefault(one_line(str(command.get("name"))), one_line(help))
+    return found
 
 
 class Chat(Protocol):
@@ -66,8 +81,9 @@ class Commands:
             return False
         session = self._chat.session
         if name == "help":
-            listed = "\n".join(f"/{command:<10} {help}" for command, help in self._chat.commands().items())
-            self._chat.say(listed + HELP)
+            listed = self._chat.commands()
+            columns = min(NAME_COLUMNS, max(map(len, listed)))
+            self._chat.say("\n".join(f"/{name:<{columns}}  {help}" for name, help in listed.items()) + HELP)
         elif name == "quit":
             self._screen.leave()
         elif name == "cancel":
@@ -109,7 +125,7 @@ class Commands:
             self._screen.close_menu(menu)
             self._chat.spawn(self._set(session, id, values[index][0], name))
 
-        menu = Menu([[("bold", f"Which {name}?  Escape leaves it")]], labels, chosen, lambda: None)
+        menu = Menu([[("bold", f"Which {name}?  Escape leaves it")]], labels, chosen, lambda: None, grace=0)
         self._screen.ask(menu)
 
     async def _set(self, session: Session, id: str, value: str, name: str) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dragoman.wire.json_types import JsonObject
+from dragoman.cli.chat.markdown import safe
+from dragoman.wire.json_types import JsonObject, objects, own_meta
 
 FOLD_LINES = 10
 FOLD_CHARACTERS = 1500
@@ -42,3 +43,10 @@ def blocks_of(text: str, folder: Path) -> list[JsonObject]:
         if path.is_file():
             blocks.append({"type": "resource_link", "name": path.name, "uri": path.absolute().as_uri()})
     return blocks
+
+
+def edited_text(result: JsonObject) -> str | None:
+    """The text of a prompt that another client changed while it waited, from the answer when it was taken out."""
+    blocks = objects(own_meta(result).get("prompt"))
+    texts = [str(block.get("text")) for block in blocks if block.get("type") == "text"]
+    return safe("\n".join(texts)) if texts else None

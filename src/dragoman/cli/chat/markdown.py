@@ -12,8 +12,11 @@ from dragoman.terminal import clean
 Line = list[tuple[str, str]]
 """Pieces of a line: a style of prompt_toolkit and a text."""
 TAB = 4
+MOST_OF_A_LINE = 100
+"""Characters shown of a title or a description."""
 _HEADING = re.compile(r"#{1,6}\s+")
-_FENCE = re.compile(r"\s*(```+|~~~+)")
+_FENCE = re.compile(r"\s*(?:(?:[-*+>]|[0-9]+[.)])\s+)*(?:(```+)[^`]*|(~~~+).*)")
+_FENCE_END = re.compile(r"[\s>]*(```+|~~~+)\s*")
 _BULLET = re.compile(r"(\s*)([-*+])(\s+)")
 _INLINE = re.compile(r"(`[^`\n]+`)|(\*\*[^*\n]+\*\*)")
 CODE = "ansicyan"
@@ -24,6 +27,12 @@ def safe(text: str) -> str:
     return clean(text).expandtabs(TAB)
 
 
+def one_line(text: str) -> str:
+    """Text of an agent as one short line."""
+    line = " ".join(safe(text).split())
+    return line if len(line) <= MOST_OF_A_LINE else line[: MOST_OF_A_LINE - 1] + "…"
+
+
 class Markdown:
     """Reads the lines of one answer in order."""
 
@@ -32,14 +41,15 @@ class Markdown:
 
     def line(self, text: str) -> Line:
         text = safe(text)
-        fence = _FENCE.match(text)
         if self._fence:
-            if fence is not None and fence[1].startswith(self._fence):
+            end = _FENCE_END.fullmatch(text)
+            if end is not None and end[1].startswith(self._fence):
                 self._fence = ""
                 return [("ansibrightblack", text)]
             return [(CODE, text)]
+        fence = _FENCE.fullmatch(text)
         if fence is not None:
-            self._fence = fence[1]
+            self._fence = fence[1] or fence[2]
             return [("ansibrightblack", text)]
         heading = _HEADING.match(text)
         if heading is not None:

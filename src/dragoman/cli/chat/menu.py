@@ -2,7 +2,7 @@
 
 Rules (keys while a question is open):
 
-- No key counts while the line is not empty, nor within `GRACE` after the menu appeared: it was meant for the line.
+- No key counts while the line is not empty, nor within `GRACE` after a question appeared: it was meant for the line.
 - A digit chooses an option that holds once. One that holds for longer is only marked by its digit, and needs Enter.
 - The arrows mark, Enter chooses what is marked.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dragoman.cli.chat.markdown import Line, safe
 
 GRACE = 0.5
-"""Seconds after a menu appeared in which no key chooses."""
+"""Seconds after a question appeared in which no key chooses."""
 MOST = 9
 
 
@@ -33,20 +33,25 @@ class Menu:
         choices: Sequence[Choice],
         chosen: Callable[[int], None],
         dismissed: Callable[[], None] | None = None,
+        grace: float = GRACE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`chosen` gets the index; `dismissed` is called for Escape, if it may be left without a choice."""
+        """`chosen` gets the index; `dismissed` is called for Escape, if it may be left without a choice.
+
+        A menu that the user asked for needs no `grace`: the keys after it are meant for it.
+        """
         self._title = title
         self._choices = choices[:MOST]
         self._chosen = chosen
         self.dismissed = dismissed
         self._clock = clock
+        self._grace = grace
         self._shown_at = clock()
         self._marked = 0
 
     @property
     def ready(self) -> bool:
-        return self._clock() - self._shown_at >= GRACE
+        return self._clock() - self._shown_at >= self._grace
 
     def shown(self) -> None:
         """Begin the grace: a menu that waited for another is shown now."""

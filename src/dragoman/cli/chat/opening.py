@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dragoman.cli.chat.markdown import Line
 from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.client import Gateway, Session, SessionInfo
@@ -96,7 +97,8 @@ async def _pick(sessions: Sequence[SessionInfo], screen: ChatScreen) -> SessionI
     def dismissed() -> None:
         picked.set_exception(LookupError("no session was chosen"))
 
-    menu = Menu([[("bold", "Which session?  Escape leaves it")]], labels, picked.set_result, dismissed)
+    title: list[Line] = [[("bold", "Which session?  Escape leaves it")]]
+    menu = Menu(title, labels, picked.set_result, dismissed, grace=0)
     screen.ask(menu)
     try:
         return sessions[await picked]

@@ -14,8 +14,9 @@ from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition, has_completions, has_focus
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -39,6 +40,7 @@ from dragoman.cli.chat.completion import ChatCompleter
 from dragoman.cli.chat.content import Pastes
 from dragoman.cli.chat.markdown import Line, safe
 from dragoman.cli.chat.menu import Menu
+from dragoman.cli.chat.wrapping import wrap
 from dragoman.terminal import clean, unguarded_stdout
 
 SIGN = "> "
@@ -50,6 +52,7 @@ REFRESH_AFTER = 0.05
 TAIL_ROWS = 12
 EDIT_ROWS = 10
 COMPLETIONS = 6
+BLOCKED = "   clear the line to answer (Ctrl-U)"
 STYLE = Style.from_dict({"status": "ansibrightblack", "queued": "ansibrightblack italic"})
 
 
@@ -139,12 +142,16 @@ class ChatScreen:
         if self.app.is_running and not self.app.is_done:
             self.app.renderer.erase()
         shown: StyleAndTextTuples = []
-        for line in lines:
+        for line in self._wrapped(lines):
             shown += [(style, text) for style, text in line]
             shown.append(("", "\n"))
         print_formatted_text(self._output, shown, self.app.style or STYLE, color_depth=self.app.color_depth)
         self._output.flush()
         self.app.invalidate()
+
+    def _wrapped(self, lines: Sequence[Line]) -> list[Line]:
+        columns = self._output.get_size().columns
+        return [row for line in lines for row in wrap(line, columns)]
 
     def refresh(self) -> None:
         """Draw what changed, soon; keys are drawn at once, by prompt_toolkit itself."""
@@ -194,7 +201,7 @@ class ChatScreen:
 
     def _layout(self) -> HSplit:
         def window(lines: Callable[[], list[Line]], rows: int) -> ConditionalContainer:
-            control = FormattedTextControl(lambda: _joined(lines()), show_cursor=False)
+            control = FormattedTextControl(lambda: _joined(self._wrapped(lines())), show_cursor=False)
             height = Dimension(max=rows)
             return ConditionalContainer(
                 Window(control, wrap_lines=True, dont_extend_height=True, height=height),
@@ -228,7 +235,10 @@ class ChatScreen:
         )
 
     def _menu_lines(self) -> list[Line]:
-        return self._menus[0].lines() if self._menus else []
+        if not self._menus:
+            return []
+        blocked = [[("ansiyellow", BLOCKED)]] if self.buffer.text else []
+        return [*self._menus[0].lines(), *blocked]
 
     def _completion_lines(self) -> list[Line]:
         state = self.buffer.complete_state
@@ -285,9 +295,7 @@ class ChatScreen:
         bind("enter", filter=editing & ~chosen & ~menu)(lambda event: self._submit())
         bind("escape", "enter", filter=editing)(lambda event: self.buffer.insert_text("\n"))
         bind("c-j", filter=editing)(lambda event: self.buffer.insert_text("\n"))
-        bind("tab", filter=editing & ~has_completions)(
-            lambda event: self.buffer.start_completion(select_first=True)
-        )
+        bind("tab", filter=editing)(lambda event: self._tab())
         bind("c-c", filter=editing)(lambda event: self._interrupt())
         bind("c-d", filter=empty)(lambda event: self.leave())
         bind("c-g", filter=editing)(lambda event: self._edit())
@@ -305,6 +313,22 @@ class ChatScreen:
     def _edit(self) -> None:
         self.buffer.open_in_editor()
 
+    def _tab(self) -> None:
+        """Complete what has one candidate; show several, and go to the next of those that are shown."""
+        buffer = self.buffer
+        state, shown = buffer.complete_state, True
+        if state is None or not state.completions:
+            event = CompleteEvent(completion_requested=True)
+            found = list(buffer.completer.get_completions(buffer.document, event))
+            state, shown = CompletionState(buffer.document, found), False
+        count = len(state.completions)
+        buffer.complete_state = state if count else None
+        if count == 1:
+            buffer.go_to_completion(0)
+            buffer.complete_state = None  # so that another Tab does not take it back
+        elif count and shown:
+            buffer.go_to_completion(0 if state.complete_index is None else (state.complete_index + 1) % count)
+
     def _complete(self) -> None:
         self.buffer.complete_state = None
         if not self.buffer.text.startswith("/"):
@@ -321,6 +345,16 @@ class ChatScreen:
         """Put text into the editor, before what is there."""
         self.buffer.text = text + (f"\n{self.buffer.text}" if self.buffer.text else "")
         self.buffer.cursor_position = len(self.buffer.text)
+
+    def replace(self, old: str, new: str) -> bool:
+        """Replace what `put` has put; False if it was changed since."""
+        rest = self.buffer.text.removeprefix(old)
+        if not old or rest == self.buffer.text:
+            return False
+        back = len(self.buffer.text) - self.buffer.cursor_position
+        self.buffer.text = new + rest
+        self.buffer.cursor_position = max(0, len(self.buffer.text) - back)
+        return True
 
     def _interrupt(self) -> None:
         if self.buffer.text:

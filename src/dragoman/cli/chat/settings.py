@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from dragoman.wire.json_types import JsonObject, objects
 
+BUILTIN = "builtin"
+NO_MODEL = "no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or agents.builtin.model"
+
 
 def find_option(options: Sequence[JsonObject], name: str) -> JsonObject | None:
     """The option of that category or id, such as `model`."""
@@ -22,3 +25,8 @@ def choices_of(option: JsonObject) -> list[tuple[str, str]]:
             if isinstance(value, str):
                 found.append((value, str(choice.get("name") or value)))
     return found
+
+
+def lacks_model(option: JsonObject) -> bool:
+    """Whether the model that is set is the built-in agent's word for none."""
+    return option.get("currentValue") == "none"

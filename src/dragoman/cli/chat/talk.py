@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.chat.commands import COMMANDS, Commands
-from dragoman.cli.chat.content import blocks_of
+from dragoman.cli.chat.commands import COMMANDS, Commands, with_agent_commands
+from dragoman.cli.chat.content import blocks_of, edited_text
 from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.opening import Opened, Wanted, open_session
 from dragoman.cli.chat.screen import ChatScreen
-from dragoman.cli.chat.settings import find_option
+from dragoman.cli.chat.settings import BUILTIN, NO_MODEL, find_option, lacks_model
 from dragoman.cli.chat.transcript import FAINT, Transcript
 from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.narrator import question_lines
@@ -73,6 +73,8 @@ class Talk:
         self._early: list[str] = []
         """Lines typed before there was a session."""
         self._sent: list[Sent] = []
+        self._recalled: list[Sent] = []
+        """Taken back for editing; the gateway has not answered yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._others_turn = False
         self._replaying = False
@@ -80,7 +82,7 @@ class Talk:
         self._cancelled = False
         self._warned = False
         self._usage: Usage | None = None
-        self._agent_commands: tuple[str, ...] = ()
+        self._offered = COMMANDS
         self._phase = "starting"
         self._commands = Commands(self, screen)
         self.failed = False
@@ -135,12 +137,12 @@ class Talk:
         self._others_turn = session.facts.get("state") in RUNNING_STATES
         self.agent, self._phase, self._usage = opened.agent, "", None
         self._sent.clear()
+        self._recalled.clear()
         if opened.loaded:
             for event in events.take():
                 self._event(event)
             self._caught_up(CaughtUp(str(session.facts.get("state"))))
-        if not self.agent:
-            self.spawn(self._name_agent(gateway, session.id))
+        self.spawn(self._name_agent(gateway, session, new=not opened.replays))
         early, self._early = self._early, []
         for text in early:
             self._send(text)
@@ -168,13 +170,17 @@ class Talk:
         self._phase, self._since = phase, time.monotonic()
         self._screen.refresh()
 
-    async def _name_agent(self, gateway: Gateway, id: str) -> None:
-        """Learn which agent the default is, for the status line."""
-        try:
-            self.agent = (await gateway.find(id)).agent
-        except (DragomanError, LookupError):
-            return
-        self._screen.refresh()
+    async def _name_agent(self, gateway: Gateway, session: Session, *, new: bool) -> None:
+        """Learn which agent the default is, for the status line, and say how a new session gets a model."""
+        if not self.agent:
+            try:
+                self.agent = (await gateway.find(session.id)).agent
+            except (DragomanError, LookupError):
+                return
+            self._screen.refresh()
+        option = find_option(session.options, "model")
+        if new and self.agent == BUILTIN and option is not None and lacks_model(option):
+            self.say(NO_MODEL)
 
     # -- events
 
@@ -190,7 +196,7 @@ class Talk:
         elif isinstance(event, Usage):
             self._usage = event
         elif isinstance(event, CommandsChanged):
-            self._agent_commands = event.commands
+            self._offered = with_agent_commands(dict(event.raw))
         elif isinstance(event, TurnEnded):
             self._turn_ended(event)
             return
@@ -202,14 +208,16 @@ class Talk:
     def _turn_ended(self, event: TurnEnded) -> None:
         """Show the end of a turn and begin the next; a queued prompt that was dropped goes back to the editor."""
         sent = next((sent for sent in self._sent if sent.turn.end is event), None)
+        edited = edited_text(dict(event.raw))
         if event.own and sent is None:
-            return  # withdrawn
+            self._taken_back(event, edited)
+            return
         if sent is not None:
             if event.stop_reason == "end_turn":
                 self._begin_next()
             self._sent.remove(sent)
             if not sent.begun:
-                self._screen.put(sent.text)
+                self._screen.put(edited or sent.text)
                 return
         self._others_turn = self._others_turn and event.own
         self._cancelled = False
@@ -285,7 +293,7 @@ class Talk:
 
     def commands(self) -> dict[str, str]:
         """All commands with their help: ours, then the agent's."""
-        return {**COMMANDS, **dict.fromkeys(self._agent_commands, "of the agent")}
+        return self._offered
 
     def _send(self, text: str) -> None:
         assert self.session is not None
@@ -312,9 +320,18 @@ class Talk:
             return self._early.pop()
         if self._sent and not self._sent[-1].begun:
             sent = self._sent.pop()
+            self._recalled.append(sent)
             sent.turn.withdraw()
             return sent.text
         return None
+
+    def _taken_back(self, event: TurnEnded, edited: str | None) -> None:
+        """A recalled prompt is out of the queue; what another client made of it replaces what was sent."""
+        recalled = next((sent for sent in self._recalled if sent.turn.end is event), None)
+        if recalled is not None:
+            self._recalled.remove(recalled)
+            if edited is not None and not self._screen.replace(recalled.text, edited):
+                self.say(f"this message had been changed to: {edited}")
 
     def interrupt(self) -> None:
         if self.session is not None and self._busy and not self._cancelled:
@@ -349,7 +366,7 @@ class Talk:
         parts = [self.agent or "session"]
         option = find_option(self.session.options, "model") if self.session is not None else None
         if option is not None:
-            parts.append(str(option.get("currentValue")))
+            parts.append("no model" if lacks_model(option) else str(option.get("currentValue")))
         if self._usage is not None and self._usage.used and self._usage.size:
             parts.append(f"{100 * self._usage.used // self._usage.size} % of context")
         if self._usage is not None and self._usage.cost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from dragoman.cli.chat.markdown import Line, Markdown, safe
+from dragoman.cli.chat.markdown import Line, Markdown, one_line, safe
 from dragoman.client.events import (
     Event,
     Notice,
@@ -17,15 +17,14 @@ from dragoman.client.events import (
     TurnEnded,
     UserMessage,
 )
+from dragoman.client.reading import text_of
 from dragoman.gateway.rewriting.tool_text import ToolContents, lines, said_already
-from dragoman.wire.json_types import as_object
+from dragoman.wire.json_types import as_object, own_meta
 
 OUTPUT_LINES = 20
 """Lines shown of a tool call's result."""
 QUESTION_LINES = 60
 """Lines shown with a question: the user has to see a diff to judge it."""
-TITLE = 100
-"""Characters shown of a tool call's title."""
 TAIL_ROWS = 8
 FAINT = "ansibrightblack"
 DIFF = {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}
@@ -100,7 +99,7 @@ class Transcript:
         """A question, with what it is about, a command or a diff, and why it is asked."""
         self._flush()
         self._asked.add(id)
-        self._line([("ansiyellow bold", f"? {_one_line(title)}")])
+        self._line([("ansiyellow bold", f"? {one_line(title)}")])
         self._output(shown, QUESTION_LINES)
         for note in notes:
             self._line([(f"{FAINT} italic", f"  {safe(note)}")])
@@ -110,7 +109,7 @@ class Transcript:
             case Text(text):
                 self._end_thought()
                 self._end_prompt()
-                self._add(text)
+                self._add(text or self._fence(event))
             case Thought(text):
                 self._flush_answer()
                 if self._thinking_since is None:
@@ -142,12 +141,19 @@ class Transcript:
         for line in complete:
             self._line(self._markdown.line(line))
 
+    def _fence(self, event: Event) -> str:
+        """The Markdown fence that a chunk is, which events leave out: what is inside it is shown as it is."""
+        if own_meta(dict(event.raw)).get("fence") is not True:
+            return ""
+        self._flush_answer()
+        return text_of(event.raw.get("content"))
+
     def _tool(self, event: Event, id: str, title: str | None, status: str | None) -> None:
         if id in self._ended:
             return
         update = dict(event.raw)
         self._contents.see(update)
-        known = _one_line(title) if title else self._tools.get(id, "tool call")
+        known = one_line(title) if title else self._tools.get(id, "tool call")
         if status not in ("completed", "failed"):
             self._tools[id] = known
             return
@@ -212,8 +218,3 @@ class Transcript:
     def _line(self, line: Line) -> None:
         self._spaced = not any(text.strip() for _, text in line)
         self._finished.append(line)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(safe(text).split())
-    return line if len(line) <= TITLE else line[: TITLE - 1] + "…"
