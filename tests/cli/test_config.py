@@ -171,6 +171,7 @@ def test_one_key_is_set_read_and_refused(run: Run, home: Path) -> None:
     assert run("config", "set", "serve.port", "8421").returncode == 0
     assert run("config", "set", "agents.claude.env.MODEL", "opus 4").returncode == 0
     assert run("config", "set", "default_agent", "claude").returncode == 0
+    assert run("config", "set", "sessions.queue", "abc").stderr.startswith("dragoman: sessions.queue: ")
     assert run("config", "get", "serve.port").stdout == "8421\n"
     assert run("config", "get", "agents.claude.env.MODEL").stdout == "********\n"
     assert run("config", "get", "default_agent", "--json").stdout == '"claude"\n'

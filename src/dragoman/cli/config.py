@@ -134,7 +134,7 @@ def _value(path: list[str], text: str) -> Any:
     failure: ConfigError | None = None
     for candidate in candidates:
         try:
-            load_settings([flag("config set", tuple(path), candidate)], quiet=True)
+            load_settings([flag("", tuple(path), candidate)], quiet=True)
         except ConfigError as error:
             failure = failure or error
         else:

@@ -88,11 +88,11 @@ def load(
 
 
 def flag(name: str, path: tuple[str, ...], value: Any) -> Layer:
-    """The layer that one command line option makes."""
+    """The layer that one command line option makes; without a name, problems of the value do not say where it is."""
     data = value
     for key in reversed(path):
         data = {key: data}
-    return Layer(f"option {name}", data)
+    return Layer(f"option {name}" if name else "", data)
 
 
 def read(file: Path) -> bytes | None:
@@ -238,7 +238,7 @@ def _explain(layers: Sequence[Layer]) -> str:
 
     described = struct_of(Config)
     return "\n".join(
-        f"{layer.origin}: {dotted(problem.path)}: {problem.text}"
+        f"{layer.origin}{': ' * bool(layer.origin)}{dotted(problem.path)}: {problem.text}"
         for layer in layers
         for problem in problems(layer.data, described)
     )
