@@ -516,6 +516,10 @@ def test_model_mode_and_other_options_are_set_before_the_prompt(shell: CommandLi
 def test_without_serve_a_prompt_is_not_handed_over(shell: CommandLine) -> None:
     done = shell.run("exec", "--no-wait", "hello")
     assert (done.returncode, "needs a running `dragoman serve`" in done.stderr) == (2, True)
+    session = shell.session()
+    told = shell.run("prompt", session, "hello").stderr
+    assert f"`dragoman exec -s {session}`" in told
+    assert (told.count("dragoman serve"), told.count("reached")) == (1, 0), told
 
 
 def test_a_prompt_is_handed_to_serve(shell: CommandLine) -> None:

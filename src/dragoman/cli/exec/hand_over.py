@@ -43,11 +43,19 @@ def hand_over(options: ExecOptions, config: Config, paths: Paths, *, now: bool =
     try:
         click.echo(asyncio.run(_hand_over(options, paths, now)))
     except CannotConnect as error:
-        raise ConfigError(f"this needs a running `dragoman serve`: {error}") from error
+        raise ConfigError(_unreached(error, options, paths)) from error
     except DragomanError as error:
         click.echo(f"dragoman: {error}", err=True)
         return FAILED
     return 0
+
+
+def _unreached(error: CannotConnect, options: ExecOptions, paths: Paths) -> str:
+    there = f" -s {options.session}" if options.session is not None else ""
+    instead = f"`dragoman exec{there}`, which waits for the answer, needs none"
+    if paths.socket.exists():
+        return f"{error}; {instead}"
+    return f"this needs a running `dragoman serve`, and none listens on {paths.socket}: start one; {instead}"
 
 
 async def _hand_over(options: ExecOptions, paths: Paths, now: bool) -> str:
