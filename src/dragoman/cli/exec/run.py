@@ -13,6 +13,7 @@ from dragoman.agents.known import KNOWN, find_agent
 from dragoman.cli.acp.start import check_sandbox
 from dragoman.cli.compose import gateway, run_loop
 from dragoman.cli.exec.approval import Approve, ask_person, decide, refusal
+from dragoman.cli.exec.behind import Behind, Lines, waiting_line
 from dragoman.cli.exec.output import Outcome, Output
 from dragoman.cli.in_process import open_gateway
 from dragoman.cli.sessions.find import find
@@ -24,6 +25,7 @@ from dragoman.client.events import Event, Notice, TurnEnded
 from dragoman.client.gateway import Gateway as ClientGateway
 from dragoman.client.question import Question
 from dragoman.client.session import Session
+from dragoman.client.turn import Turn
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
@@ -33,7 +35,7 @@ from dragoman.gateway.delivery.transcript import lost_notice
 from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject, as_object, own_meta
 from dragoman.gateway.ports.checkpoints import CheckpointError
-from dragoman.gateway.ports.store import Store, StoreError
+from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.ports.worktrees import WorktreeWish
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session.open_tools import OpenTools
@@ -90,17 +92,20 @@ class Execution:
         self._running = running
         self._options = options
         self._output = output
+        self._lines = Lines(output.message)
+        self._behind = Behind()
         self._calls = OpenTools()
         self._keyboard = Keyboard()
         self._waiting: list[Question] = []
         self._gateway: ClientGateway | None = None
         self._session: Session | None = None
         self._session_id: str | None = None
+        self._resumed = False
         self._agent = options.agent or ""
         self._result: JsonObject = {}
         """The answer to the prompt."""
         self._changes: list[JsonObject] = []
-        self._prompted = False
+        self._turn: Turn | None = None
         self._did_something = False
         self._denied: str | None = None
         """What denied a call of the turn without a question."""
@@ -127,6 +132,7 @@ class Execution:
         finally:
             broken.cancel()
             self._keyboard.stop()
+        self._lines.end()
         self._output.finish(outcome)
         if self._gateway is not None and not self._work.cancelled():
             await self._gateway.aclose()
@@ -188,20 +194,30 @@ class Execution:
     async def _prompt(self, session: Session) -> TurnEnded:
         """Send the prompt and show what comes of it; what came before, only if it is a notice."""
         early = session.events()
+        notices, questions = [], 0
         for event in early.take():
             self._calls.see(dict(event.raw))
+            questions += isinstance(event, Question) and event.open
             if isinstance(event, Notice):
+                notices.append(event)
                 self._output.update(dict(event.raw))
         early.close()
-        self._prompted = True
-        turn = session.prompt(self._options.content or self._options.prompt, wait=False)
-        async for event in turn:
+        turn = self._turn = session.prompt(self._options.content or self._options.prompt, wait=False)
+        if self._resumed:
+            await self._behind.look(session)
+        self._lines.let_go(self._behind.waits)
+        if self._behind.waits:
+            for notice in notices:
+                self._lines.event(session.id, notice)
+            self._output.narrator.say(waiting_line(session.id, questions), dim=True)
+        async for event in self._behind.own_events(session, turn, self._output.narrator.say):
             self._show(event)
+        self._lines.end()
         return await turn.ended()
 
     def _show(self, event: Event) -> None:
+        self._lines.event(str(self._session_id), event)
         if isinstance(event, Question):
-            event.keep()
             self._question(event)
         elif not isinstance(event, TurnEnded) or not event.own:
             self._update(dict(event.raw))
@@ -222,7 +238,7 @@ class Execution:
         return next((one.by for one in reversed(found) if one.word == "denied"), None)
 
     async def _connect(self, terms: Terms) -> None:
-        self._gateway = await open_gateway(self._running, terms, SHOWN, self._output.message)
+        self._gateway = await open_gateway(self._running, terms, SHOWN, self._lines.message)
 
     async def _begin(self) -> None:
         assert self._gateway is not None
@@ -255,10 +271,12 @@ class Execution:
         await self._connect(Terms(start_ahead=False))
         assert self._gateway is not None
         cwd = self._options.cwd if self._options.cwd_given else record.cwd
+        self._resumed = True
+        self._lines.hold()
         lost, self._session = await asyncio.gather(
-            _lost_notice(store, record.id), self._gateway.resume(record.id, cwd, watch=True)
+            lost_notice(store, record.id), self._gateway.resume(record.id, cwd, watch=True)
         )
-        if lost is not None:
+        if lost is not None:  # a resume replays no history, so the gateway does not report them
             self._warn(lost)
 
     def _warn(self, title: str) -> None:
@@ -303,7 +321,7 @@ class Execution:
     # -- the end
 
     def _interrupt(self) -> None:
-        if self._verdict is None and self._prompted:
+        if self._verdict is None and self._turn is not None:
             self._output.note("cancelling; Ctrl-C again ends at once")
         self._stop(CANCELLED)
 
@@ -311,8 +329,11 @@ class Execution:
         """The first time cancel the turn, the second time end at once."""
         again = self._verdict is not None
         self._verdict = verdict if self._verdict is None else self._verdict
-        if self._prompted and not again and self._session is not None:
-            self._session.cancel()
+        if self._turn is not None and not again and self._session is not None:
+            if self._behind.waits:
+                self._turn.withdraw()  # the turn of the other client goes on
+            else:
+                self._session.cancel()
         elif self._work is not None:
             self._work.cancel()
 
@@ -360,6 +381,8 @@ class Execution:
             known = KNOWN.get(self._agent)
             login = known.login if known is not None else ""
             message = f"the agent {self._agent} wants you to log in first" + (f": {login}" if login else "")
+        if isinstance(error, RequestRefused) and error.reason == "prompt_in_flight":
+            message += f": wait for its end, or end it with `dragoman cancel {self._session_id}`"
         code = error.code if isinstance(error, RequestRefused) else INTERNAL_ERROR
         return self._outcome(FAILED, None, {"code": code, "message": message})
 
@@ -373,11 +396,3 @@ class Execution:
             usage=as_object(self._result.get("usage")),
             changes=self._changes,
         )
-
-
-async def _lost_notice(store: Store, session_id: str) -> str | None:
-    """The notice about lost events, if any: a resume replays no history, so the gateway does not report them."""
-    try:
-        return await lost_notice(store, session_id)
-    except StoreError as error:
-        return f"The journal of this session cannot be read: {error}"

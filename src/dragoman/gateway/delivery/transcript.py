@@ -11,7 +11,7 @@ from typing import TypeAlias
 from dragoman.gateway.delivery import events
 from dragoman.gateway.delivery.conversation.undone import NOTHING, Undone, read_undone
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, own_meta
-from dragoman.gateway.ports.store import Row, Store
+from dragoman.gateway.ports.store import Row, Store, StoreError
 from dragoman.gateway.rewriting import tool_text
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
@@ -86,7 +86,10 @@ async def last_answer(store: Store, session_id: str) -> str | None:
 
 async def lost_notice(store: Store, session_id: str) -> str | None:
     """A sentence about the events that are damaged or missing in the whole journal; None if there are none."""
-    lost = [row async for row in events.rows(store, session_id) if row.damaged]
+    try:
+        lost = [row async for row in events.rows(store, session_id) if row.damaged]
+    except StoreError as error:
+        return f"The journal of this session cannot be read: {error}"
     if not lost:
         return None
     first, last = lost[0].first_seq, lost[-1].last_seq
