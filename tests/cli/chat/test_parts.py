@@ -148,8 +148,7 @@ def test_lines_are_broken_at_spaces_and_indented_as_their_text() -> None:
     assert plain(wrap([("", "• one two three")], 10)) == ["• one two", "  three"]
     assert plain(wrap([("", "a "), ("", "x" * 12)], 5)) == ["a", "xxxxx", "xxxxx", "xx"]
     assert plain(wrap([("", "日本語日本語")], 5)) == ["日本", "語日", "本語"]
-    code = [(CODE, "a long line of code")]
-    assert wrap(code, 5) == [code], "it is copied as it is"
+    assert plain(wrap([(CODE, "  npm install -g")], 12)) == ["  npm", "  install -g"]
 
 
 def test_commands_of_an_agent_have_their_description_and_hint_and_ours_come_first() -> None:

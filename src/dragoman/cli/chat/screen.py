@@ -136,10 +136,10 @@ class ChatScreen:
 
     def _flush(self) -> None:
         self._flushing = False
+        if not self._finished or (self.app.is_running and self.app.is_done):
+            return  # `run` prints what is left, once the part that changes is gone
         lines, self._finished = self._finished, []
-        if not lines:
-            return
-        if self.app.is_running and not self.app.is_done:
+        if self.app.is_running:
             self.app.renderer.erase()
         shown: StyleAndTextTuples = []
         for line in self._wrapped(lines):

@@ -6,19 +6,16 @@ import re
 
 from prompt_toolkit.utils import get_cwidth
 
-from dragoman.cli.chat.markdown import CODE, Line
+from dragoman.cli.chat.markdown import Line
 
 _INDENT = re.compile(r"\s*(?:[•●·?>!-]\s+)?")
 _WORDS = re.compile(r"\s+|\S+")
 
 
 def wrap(line: Line, columns: int) -> list[Line]:
-    """The rows of a line; those after the first are indented as its text.
-
-    A line of a code block stays whole, so that it is copied as it is.
-    """
+    """The rows of a line; those after the first are indented as its text."""
     text = "".join(piece for _, piece in line)
-    if get_cwidth(text) <= columns or [style for style, _ in line] == [CODE]:
+    if get_cwidth(text) <= columns:
         return [line]
     found = _INDENT.match(text)
     indent = get_cwidth(found[0]) if found is not None else 0
