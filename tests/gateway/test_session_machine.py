@@ -235,6 +235,9 @@ class RewindingMachine(SessionMachine):
             shown = world.shown(session)
             seen = [text for text in client.texts(session) if text in world.story(session)]
             world.expect(seen == shown, f"{client} was shown {seen} of {session}, not {shown}")
+            while client.questions:  # of a turn whose page left before it answered
+                client.answer("yes")
+            world.loop.pass_time(60.0)
             prompt = world.prompt(client, session, say=1)
             world.loop.pass_time(60.0)
             world.expect(prompt.ok, f"a rewound session does not go on: {prompt}")

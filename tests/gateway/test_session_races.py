@@ -254,6 +254,19 @@ def test_a_session_that_its_owner_closed_is_not_taken_over_by_those_who_followed
     at_every_distance(run)
 
 
+def test_an_agent_gets_no_prompt_while_its_gateway_ends() -> None:
+    def run(distance: int) -> None:
+        with race() as each:
+            each.world.prompt(each.here, each.session, say=1, stay=True)
+            each.world.loop.rest()
+            each.first.shut_down()
+            each.turns(distance)
+            each.world.prompt(each.here, each.session, say=1)
+            each.world.settle()
+
+    at_every_distance(run)
+
+
 def test_a_gateway_that_ends_leaves_no_agent_that_was_just_starting() -> None:
     def run(distance: int) -> None:
         with race(agent="forgets") as each:

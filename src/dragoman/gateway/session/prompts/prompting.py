@@ -51,6 +51,8 @@ def _in_flight() -> RpcError:
 
 
 def _begin(session: Session, turn: Turn) -> None:
+    if session.gateway.closing:  # the turns before were settled, but agents may still work on them
+        raise internal("Dragoman is shutting down", "shutdown")
     at_once = session.agent is not None and not session.recovery.pending and not session.entry.setup_waits
     if at_once:
         turn.check()
