@@ -254,6 +254,17 @@ def test_a_session_that_its_owner_closed_is_not_taken_over_by_those_who_followed
     at_every_distance(run)
 
 
+def test_a_rewind_that_meets_the_close_of_its_session_stores_nothing_in_it() -> None:
+    def run(distance: int) -> None:
+        with race("resumes", "editor") as each:
+            each.world.rewind(each.here, each.session, {"retry": True})
+            each.turns(distance)
+            each.end(each.here, "close")
+            each.world.settle()
+
+    at_every_distance(run)
+
+
 def test_an_agent_gets_no_prompt_while_its_gateway_ends() -> None:
     def run(distance: int) -> None:
         with race() as each:

@@ -334,15 +334,17 @@ class Rewinding:
         named = ("message", "undo", "files")
         told = {"session": session.id, "agent": session.agent_name, "by": self._by}
         told |= {name: facts[name] for name in named if facts.get(name) is not None}
+        own = {"rewound": {name: facts[name] for name in ("message", "undo", "undone") if name in facts}}
         try:
             async with acting(session.gateway.audit, "conversation_rewound", told):
+                session.binding.check_open()  # it may have been closed while this waited
                 session.record(undone.RECORD, **facts, by=self._by)
+                session.publish({"sessionUpdate": "session_info_update", "_meta": {"dragoman": own}})
         except NotRecorded as error:
             raise internal(
                 f"The audit cannot be written, so nothing was rewound: {error}", "audit"
             ) from error
-        own = {"rewound": {name: facts[name] for name in ("message", "undo", "undone") if name in facts}}
-        session.publish({"sessionUpdate": "session_info_update", "_meta": {"dragoman": own}})
+        session.binding.check_open()
 
     def _tell(self, title: str) -> None:
         self._session.notice(title, "info")
