@@ -21,7 +21,8 @@ function Trouble() {
   const status = usePage((state) => state.status);
   const known = usePage((state) => state.hello !== null);
   const late = useLate(status.state === "connecting" || status.state === "waiting" || status.state === "stopped");
-  if (status.state === "unauthorized") return <TokenNeeded />;
+  const typed = useState(""); // here, because another try to connect takes the form away for a moment
+  if (status.state === "unauthorized") return <TokenNeeded typed={typed} />;
   if (!late) return null;
   const unsent =
     status.unsent === 0
@@ -57,8 +58,7 @@ function useLate(trouble: boolean): boolean {
   return late && trouble;
 }
 
-function TokenNeeded() {
-  const [token, setToken] = useState("");
+function TokenNeeded({ typed: [token, setToken] }: { typed: [string, (token: string) => void] }) {
   const reason = pageSecret() === null ? "This browser is not logged in." : "The token is not valid any more.";
   return (
     <div className={`${styles.bar} ${styles.bad}`}>
