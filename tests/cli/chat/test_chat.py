@@ -85,6 +85,16 @@ def test_an_agent_cannot_control_the_terminal(shell: CommandLine) -> None:
         assert "\x1b]0;" not in terminal.raw and "\u202e" not in terminal.raw
 
 
+def test_a_session_that_cannot_begin_leaves_the_chat_where_it_was(shell: CommandLine) -> None:
+    with DrawnTerminal(shell) as terminal:
+        terminal.until("Enter sends")
+        terminal.type("one" + ENTER)
+        terminal.until("\none")
+        terminal.type("/new nobody" + ENTER)
+        terminal.until("! Unknown agent")
+        terminal.until("Enter sends")
+
+
 def test_without_a_command_a_terminal_is_a_chat(shell: CommandLine) -> None:
     with DrawnTerminal(shell) as terminal:
         terminal.until("Enter sends")
@@ -93,11 +103,8 @@ def test_without_a_command_a_terminal_is_a_chat(shell: CommandLine) -> None:
         terminal.type("one" + ENTER)
         terminal.until("\none")
         terminal.until("Enter sends")
-        terminal.type("/new nobody" + ENTER)
-        terminal.until("! ")  # stays where it was
-        terminal.until("Enter sends")
         terminal.type("/new" + ENTER)
-        terminal.until("leaving dgm_", times=2)
+        terminal.until("leaving dgm_")
         terminal.type("two" + ENTER)
         terminal.until("\ntwo")
         terminal.type("/sessions" + ENTER)
