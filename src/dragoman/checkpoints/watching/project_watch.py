@@ -81,7 +81,7 @@ class ProjectWatch:
     def _watch_place(self) -> None:
         """Notice that a folder above the root is moved: the path means another folder then, or none."""
         for above in Path(os.fsdecode(self._root)).parents:
-            with suppress(PermissionError):  # a folder of the system, which nobody moves who may not read it
+            with suppress(PermissionError):  # a folder of the system, which only the system moves
                 self._queue.add(os.fsencode(above), inotify.MOVE_SELF | inotify.DELETE_SELF)
 
     def _cover(self, ignored: Callable[[], frozenset[bytes]]) -> None:

@@ -34,7 +34,7 @@ class Checked(Reporting):
 @click.option("--turn", type=click.IntRange(min=1), metavar="N", help="Only what turn N changed.")
 @click.option("--turns", is_flag=True, help="List the turns with their numbers.")
 @click.option(
-    "--uncommitted", is_flag=True, help="What differs from the project's last commit, whoever changed it."
+    "--uncommitted", is_flag=True, help="What differs from the project's last commit, by the session or not."
 )
 @click.option("--stat", is_flag=True, help="Only the files and how many lines changed.")
 @AS_JSON

@@ -40,7 +40,7 @@ WAITS = ("This waits for", "Approved by")
 @click.option("-m", "--message", metavar="TEXT", help="The message. [default: an editor, on a terminal]")
 @click.option("--propose", is_flag=True, help="Ask the session's agent for a message, and confirm it.")
 @click.option("--turn", type=click.IntRange(min=1), metavar="N", help="Only files that turn N changed.")
-@click.option("--all", "every", is_flag=True, help="Everything that is not committed, whoever changed it.")
+@click.option("--all", "every", is_flag=True, help="Everything that is not committed, by the session or not.")
 @click.option("--push", is_flag=True, help="Push the branch to its remote.")
 @click.option("--pr", is_flag=True, help="Push the branch, and open a pull request with gh or glab.")
 @click.option("--base", metavar="BRANCH", help="The branch that the pull request goes into.")
@@ -65,8 +65,8 @@ def commit(
 ) -> None:
     """Commit the files that a session changed, to the branch that is checked out.
 
-    Without an ID: the session that worked last in this project. PATHS are files and folders to commit instead, whoever
-    changed them, as `dragoman changes --uncommitted --stat` names them. The repository's hooks do not run.
+    Without an ID: the session that worked last in this project. PATHS are files and folders to commit instead, changed
+    by the session or not, as `dragoman changes --uncommitted --stat` names them. The repository's hooks do not run.
     """
     import json
 

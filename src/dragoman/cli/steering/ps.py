@@ -31,7 +31,7 @@ ORDER = (
 """States by how much they need a person; others come last."""
 TROUBLE = frozenset({"interrupted", "agent_dead", "context_lost"})
 RECENT = timedelta(days=1)
-"""How long a session that ended badly is shown though nobody has it open."""
+"""How long a session that ended badly is shown though no process has it open."""
 MOST = 500
 """Sessions that are looked at, the latest first."""
 INTERVAL = 1.0

@@ -38,10 +38,12 @@ class CommitWish(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         str | None, Meta(description="The message; needed if there is something to commit.")
     ] = None
     turn: Annotated[int | None, Meta(description="Only files that this turn changed.")] = None
-    all: Annotated[bool, Meta(description="Everything that is not committed, whoever changed it.")] = False
+    all: Annotated[bool, Meta(description="Everything that is not committed, by the session or not.")] = False
     paths: Annotated[
         list[str],
-        Meta(description="These files and folders, whoever changed them, as `uncommitted` names them."),
+        Meta(
+            description="These files and folders, changed by the session or not, as `uncommitted` names them."
+        ),
     ] = []
     shared: Annotated[
         Shared,
