@@ -122,7 +122,8 @@ class Talk:
                 self.say(f"! {error}", "ansired")
                 opened = await open_session(gateway, self._back(self.session), self._screen, self._tell_phase)
             self._opened(gateway, opened)
-            await self._read()
+            if self._next is None:  # else another one was chosen while this one was opened
+                await self._read()
             wanted, self._next = self._next, None
 
     def _back(self, session: Session) -> Wanted:
