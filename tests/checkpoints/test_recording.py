@@ -6,12 +6,18 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from dragoman.checkpoints.repository import key_of
+from dragoman.checkpoints.git import find_git
+from dragoman.checkpoints.repository import Repository, key_of
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.gateway.ports.checkpoints import CheckpointError, LeftOut
 from support.checkpoints.project import OTHER, SESSION, Project
@@ -388,6 +394,53 @@ def test_a_project_can_be_recorded_while_its_last_session_is_deleted(project: Pr
     finally:
         stop.set()
         other.join()
+
+
+def test_the_directory_is_whole_wherever_its_making_is_crossed_by_a_removal(project: Project) -> None:
+    """Removed as by the deletion of the last session, before each line that looks for the directory or makes it."""
+    program = find_git()
+    assert program is not None
+    repository = Repository(program, project.state / "checkpoints" / "k")
+    (project.state / "checkpoints").mkdir(parents=True)
+    repository.create(str(project.folder))
+
+    def remove() -> None:
+        if repository.directory.exists():
+            repository.directory.rename(project.state / f"removed-{os.urandom(4).hex()}")
+
+    for line in range(1000):
+        with _before_line(line, repository.create, remove) as done, repository.writing(str(project.folder)):
+            repository.git.run("for-each-ref")
+            assert repository.root == str(project.folder)
+        if not done:
+            break
+    assert 10 < line < 1000
+
+
+@contextmanager
+def _before_line(number: int, first: Callable[..., None], act: Callable[[], None]) -> Iterator[list[bool]]:
+    """Call `act` before one of the lines of a method and of what it calls in its file; yields whether that was done."""
+    file, name = first.__code__.co_filename, first.__code__.co_name
+    seen, depth = 0, 0
+    done: list[bool] = []
+
+    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal seen, depth
+        if frame.f_code.co_filename != file or (depth == 0 and frame.f_code.co_name != name):
+            return None
+        depth += (event == "call") - (event == "return")
+        if event == "line":
+            if seen == number and not done:
+                done.append(True)
+                act()
+            seen += 1
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield done
+    finally:
+        sys.settrace(None)
 
 
 def test_deleting_a_session_frees_what_only_it_had(project: Project) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from support.sandboxes.sandbox_kinds import machine_folders
+
 DENY = '[[policy.rules]]\nname = "no rm"\ndecision = "deny"\ncommand = [["rm"]]\n'
 ALLOW = '[[policy.rules]]\nname = "listing"\ndecision = "allow"\ncommand = [["ls"]]\n'
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -33,7 +35,7 @@ def boxed(tmp_path: Path) -> Run:
         (etc / "policy.toml").chmod(file)
         etc.chmod(folder)
         (home / "config.toml").chmod(config)
-        box = ["bwrap", "--unshare-user", "--uid", "0", "--gid", "0", "--ro-bind", "/", "/"]
+        box = ["bwrap", "--unshare-user", "--uid", "0", "--gid", "0", *machine_folders()]
         box += ["--tmpfs", "/etc", "--bind", str(etc), "/etc/dragoman", "--dev", "/dev", "--proc", "/proc"]
         box += ["--bind", str(tmp_path), str(tmp_path)]
         return subprocess.run(

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman.sandbox import seccomp
 from support.gateway_process import Start
-from support.sandboxes.sandbox_kinds import NOBODY, PYTHON, Kind, as_ordinary_user, run
+from support.sandboxes.sandbox_kinds import NOBODY, PYTHON, Kind, as_ordinary_user, machine_folders, run
 
 Try = Callable[[str], Coroutine[Any, Any, dict[str, Any]]]
 
@@ -48,7 +48,7 @@ def ground(request: pytest.FixtureRequest, bubblewrap: Kind, home: Path) -> Iter
         pytest.skip("the tests do not run as root")
     drop = request.param != "root" and is_root
     prefix = as_ordinary_user() if drop else []
-    why = run([*prefix, "bwrap", "--unshare-all", "--ro-bind", "/", "/", sys.executable, "-c", "0"])
+    why = run([*prefix, "bwrap", "--unshare-all", *machine_folders(), sys.executable, "-c", "0"])
     if why is not None:
         pytest.skip(f"an ordinary user cannot run bubblewrap or this Python here: {why}")
     with tempfile.TemporaryDirectory(prefix="dgm-ground-") as name:

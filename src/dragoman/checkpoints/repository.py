@@ -13,6 +13,7 @@ of the newest index of its project; the copy keeps the file's time, by which git
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -29,10 +30,10 @@ from dragoman.checkpoints.objects.commits import commit_body, locked, store
 from dragoman.gateway.ports.checkpoints import CheckpointError
 
 PRIVATE_DIR = 0o700
-FOLDERS = ("objects", "refs/sessions", "info", "indexes")
+FOLDERS = ("objects", "refs", "refs/sessions", "info", "indexes")
 TRIES = 10
 DRAFT_AGE = 120.0
-"""Seconds after which a pack that is not finished belongs to no git that runs."""
+"""Seconds after which a pack or a directory that is not finished belongs to no process that runs."""
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _OBJECT = re.compile(r"[0-9a-f]{40}")
 
@@ -58,23 +59,37 @@ class Repository:
         self._create(root)
 
     def _create(self, root: str) -> None:
-        folders = [self.directory / name for name in FOLDERS]
-        there = (self.directory / "HEAD").exists()
-        if there and all(folder.is_dir() for folder in folders):
-            return
-        for folder in folders:
-            folder.mkdir(PRIVATE_DIR, parents=True, exist_ok=True)
-        if there:  # a back-up has no empty folders
-            return
+        if not self.directory.is_dir():
+            self._create_at_once(root)
+        elif not (self.directory / "HEAD").exists():  # made by a version before this one, which was killed
+            self._fill(self.directory, root)
+        for name in FOLDERS:  # a back-up has no empty ones; without parents: the directory may be gone again
+            (self.directory / name).mkdir(PRIVATE_DIR, exist_ok=True)
+
+    def _create_at_once(self, root: str) -> None:
+        """Others see the directory with all that git needs, or not at all; they may make or remove it meanwhile."""
+        draft = self.directory.with_name(f".new-{self.directory.name}.{os.urandom(6).hex()}")
+        draft.mkdir(PRIVATE_DIR)
+        try:
+            self._fill(draft, root)
+            draft.rename(self.directory)
+        except OSError as error:
+            shutil.rmtree(draft, ignore_errors=True)
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # another one made it
+                raise
+
+    def _fill(self, directory: Path, root: str) -> None:
+        for name in FOLDERS:
+            (directory / name).mkdir(PRIVATE_DIR, exist_ok=True)
         for name, content in (
             ("config", CONFIG),
             ("info/attributes", ATTRIBUTES),
             ("root", os.fsencode(root)),
             ("HEAD", b"ref: refs/heads/none\n"),  # last: it says that the rest is there
         ):
-            draft = self.directory / f"{name}.{os.urandom(6).hex()}"
+            draft = directory / f"{name}.{os.urandom(6).hex()}"
             draft.write_bytes(content)
-            draft.replace(self.directory / name)
+            draft.replace(directory / name)
 
     # -- references
 
@@ -212,6 +227,9 @@ class Repository:
         self.directory.rename(self.directory.with_name(f".{self.directory.name}.{os.urandom(6).hex()}"))
         for removed in self.directory.parent.glob(f".{self.directory.name}.*"):
             shutil.rmtree(removed, ignore_errors=True)
+        for draft in self.directory.parent.glob(f".new-{self.directory.name}.*"):
+            if _time(draft) < (time.time() - DRAFT_AGE) * 1e9:  # the process that made it is gone
+                shutil.rmtree(draft, ignore_errors=True)
 
 
 class WorkIndex:

@@ -72,7 +72,7 @@ class BubblewrapBox(WorkspaceBox):
         arguments = [
             *("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"),
             *(["--share-net"] if self.place.config.network else []),
-            *_system(),
+            *system_folders(),
             *("--proc", "/proc", *_guarded_proc(), "--dev", "/dev"),
             *("--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),
             *("--tmpfs", self._home(env if agent else self.environment)),
@@ -158,7 +158,7 @@ class BubblewrapBox(WorkspaceBox):
 
 
 @cache
-def _system() -> tuple[str, ...]:
+def system_folders() -> tuple[str, ...]:
     """Arguments for the system folders that every box shows."""
     words: list[str] = []
     for path in map(Path, SYSTEM):

@@ -12,7 +12,7 @@ from dragoman.agents.environment import inherited
 from dragoman.config.model import Config
 from dragoman.config.sandbox_model import SandboxConfig
 from dragoman.masking import mask
-from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM
+from dragoman.sandbox.bubblewrap import INSTALL, PROGRAM, system_folders
 
 ROOT = (
     "this is root: an agent inside has no capabilities, but is root to the files that it is shown, and what it makes "
@@ -67,7 +67,8 @@ def _bubblewrap(box: SandboxConfig) -> _Verdict:
         return False, "there is no bubblewrap on this system; it is for Linux"
     if shutil.which(PROGRAM) is None:
         return False, f"the program {PROGRAM} is not on PATH. {INSTALL}"
-    made = [PROGRAM, "--unshare-all", "--cap-drop", "ALL", "--ro-bind", "/", "/"]
+    # Not all of `/`: that fails when a container ends meanwhile, whose mounts are below /var.
+    made = [PROGRAM, "--unshare-all", "--cap-drop", "ALL", *system_folders()]
     said = _try([*made, "--proc", "/proc", "--dev", "/dev", "true"])
     if said is None:
         return True, f"works; {ROOT}" if _is_root() else "works"
