@@ -115,6 +115,16 @@ def test_without_a_command_a_terminal_is_a_chat(shell: CommandLine) -> None:
         assert terminal.end() == 0
 
 
+def test_a_session_is_watched_without_taking_part(shell: CommandLine) -> None:
+    session = shell.session("watched")
+    with DrawnTerminal(shell, "chat", "--read-only", "-s", session) as terminal:
+        terminal.until("> watched")
+        terminal.until("No process runs this session any more.")
+        terminal.type("xq")
+        assert terminal.end() == 0
+        assert "x" not in terminal.shown.splitlines()[-1]
+
+
 def test_what_is_wrong_is_told_with_what_to_do(shell: CommandLine) -> None:
     with DrawnTerminal(shell, "chat", "-c") as terminal:
         assert terminal.end() == 1

@@ -19,9 +19,16 @@ from dragoman.config.paths import find_paths
     "-s", "--session", metavar="ID", help="Continue this session; the beginning of its id is enough."
 )
 @click.option("-C", "--cwd", metavar="DIR", help="The folder to work in.  [default: the current one]")
+@click.option("--read-only", is_flag=True, help="With -s: show the session without taking part in it.")
 @click.pass_context
 def chat(
-    ctx: click.Context, agent: str | None, last: bool, pick: bool, session: str | None, cwd: str | None
+    ctx: click.Context,
+    agent: str | None,
+    last: bool,
+    pick: bool,
+    session: str | None,
+    cwd: str | None,
+    read_only: bool,
 ) -> None:
     """Talk to an agent in the terminal.
 
@@ -36,17 +43,22 @@ def chat(
         raise click.UsageError("give one of --continue, --resume and --session", ctx)
     if agent is not None and (last or pick or session is not None):
         raise click.UsageError("AGENT is for a new session: leave it out", ctx)
-    if not _is_terminal():
+    if read_only and session is None:
+        raise click.UsageError("--read-only needs a session: give --session ID", ctx)
+    if not is_terminal():
         raise click.UsageError("chat needs a terminal; `dragoman exec` works without one", ctx)
     folder = Path(os.path.abspath(cwd or "."))  # noqa: PTH100 (not resolved: the path as the user knows it)
     if not folder.is_dir():
         raise click.UsageError(f"--cwd: {folder} is not a folder", ctx)
-    from dragoman.cli.chat.run import run
+    from dragoman.cli.chat.run import run, watch
 
+    if read_only and session is not None:
+        ctx.exit(watch(session, find_paths()))
     ctx.exit(run(folder, find_paths(), agent=agent, last=last, pick=pick, session=session))
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether a chat can be shown and typed in."""
     if os.environ.get("TERM") == "dumb":
         return False
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))

@@ -11,6 +11,7 @@ from dragoman.cli.chat.markdown import Line
 from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.client import Gateway, Session, SessionInfo
+from dragoman.gateway.ids import PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ async def _find(
     gateway: Gateway, wanted: Wanted, screen: ChatScreen, tell: Callable[[str], None]
 ) -> SessionInfo:
     if wanted.session is not None:
-        found = [info async for info in gateway.sessions() if info.id.startswith(wanted.session)]
+        starts = (wanted.session, f"{PREFIX}{wanted.session}")
+        found = [info async for info in gateway.sessions() if info.id.startswith(starts)]
         if len(found) != 1:
             what = "no session begins" if not found else f"{len(found)} sessions begin"
             raise LookupError(f"{what} with {wanted.session}: `dragoman sessions list` has them")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.config.errors import ConfigError
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
 
 
+class Conversation(Protocol):
+    """What is behind the screen: `Talk`, or `Watching` for a chat that only shows."""
+
+    failed: bool
+
+    async def run(self) -> None: ...
+
+    def farewell(self) -> list[str]: ...
+
+
 def run(folder: Path, paths: Paths, *, agent: str | None, last: bool, pick: bool, session: str | None) -> int:
     """Returns the exit code."""
-    return asyncio.run(_run(folder, paths, agent, last, pick, session))
-
-
-async def _run(
-    folder: Path, paths: Paths, agent: str | None, last: bool, pick: bool, session: str | None
-) -> int:
     talk: Talk | None = None
-    work: asyncio.Task[None] | None = None
     typed: list[str] = []
 
     def commands() -> Mapping[str, str]:
@@ -34,27 +37,57 @@ async def _run(
 
     screen = ChatScreen(folder, _history(folder, paths), commands)
     screen.on_line = typed.append
-    screen.status = lambda: "starting…"
 
-    def started() -> None:
-        nonlocal talk, work
+    def begin() -> Talk:
+        nonlocal talk
         from dragoman.cli.chat.opening import Wanted
         from dragoman.cli.chat.talk import Talk
 
         talk = Talk(screen, Wanted(folder, agent, last, pick, session))
         for line in typed:
             talk.line(line)
-        work = asyncio.get_running_loop().create_task(talk.run())
+        return talk
+
+    return asyncio.run(_run(screen, begin))
+
+
+def attach(session: str, paths: Paths) -> int:
+    """Continue a session, as `dragoman chat -s` does; returns the exit code."""
+    return run(Path.cwd(), paths, agent=None, last=False, pick=False, session=session)
+
+
+def watch(session: str, paths: Paths) -> int:
+    """Show a session without taking part in it; returns the exit code."""
+    screen = ChatScreen(Path.cwd(), None, dict, read_only=True)
+
+    def begin() -> Conversation:
+        from dragoman.cli.chat.watching import Watching
+
+        return Watching(screen, session, paths)
+
+    return asyncio.run(_run(screen, begin))
+
+
+async def _run(screen: ChatScreen, begin: Callable[[], Conversation]) -> int:
+    """Show the screen; what `begin` imports and makes comes after the first drawing."""
+    conversation: Conversation | None = None
+    work: asyncio.Task[None] | None = None
+    screen.status = lambda: "starting…"
+
+    def started() -> None:
+        nonlocal conversation, work
+        conversation = begin()
+        work = asyncio.get_running_loop().create_task(conversation.run())
 
     await screen.run(started)
-    if talk is None or work is None:
+    if conversation is None or work is None:
         return 0
-    for line in talk.farewell():
+    for line in conversation.farewell():
         sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
     work.cancel()  # the gateway of a child ends its agents, which may take a moment
     await asyncio.wait({work})
-    return 1 if talk.failed else 0
+    return 1 if conversation.failed else 0
 
 
 def _history(folder: Path, paths: Paths) -> Path | None:

@@ -65,7 +65,14 @@ class CleanOutput(Vt100_Output):
 
 
 class ChatScreen:
-    def __init__(self, folder: Path, history: Path | None, commands: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        history: Path | None,
+        commands: Callable[[], Mapping[str, str]],
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.on_line: Callable[[str], None] = lambda text: None
         self.on_interrupt: Callable[[], None] = self.leave
         self.on_recall: Callable[[], str | None] = lambda: None
@@ -75,6 +82,7 @@ class ChatScreen:
         """What of the tail is to stay when the user leaves."""
         self.queued: Callable[[], Sequence[str]] = tuple
         self.status: Callable[[], str] = str
+        self._sign = "" if read_only else SIGN
         self._menus: list[Menu] = []
         self._finished: list[Line] = []
         self._flushing = self._refreshing = False
@@ -86,6 +94,7 @@ class ChatScreen:
             completer=ChatCompleter(folder, commands),
             complete_while_typing=Condition(self._completes),
             enable_history_search=False,
+            read_only=read_only,
         )
         self._search = SearchToolbar()
         self._output = CleanOutput.from_pty(unguarded_stdout(), term=os.environ.get("TERM"))
@@ -211,7 +220,7 @@ class ChatScreen:
         editor = Window(
             BufferControl(self.buffer, search_buffer_control=self._search.control, preview_search=True),
             get_line_prefix=lambda number, wrapped: (
-                [("ansigreen bold", SIGN)] if not number and not wrapped else [("", "  ")]
+                [("ansigreen bold", self._sign)] if not number and not wrapped else [("", "  ")]
             ),
             wrap_lines=True,
             dont_extend_height=True,
@@ -298,6 +307,7 @@ class ChatScreen:
         bind("tab", filter=editing)(lambda event: self._tab())
         bind("c-c", filter=editing)(lambda event: self._interrupt())
         bind("c-d", filter=empty)(lambda event: self.leave())
+        bind("q", filter=Condition(self.buffer.read_only))(lambda event: self.leave())
         bind("c-g", filter=editing)(lambda event: self._edit())
         bind(Keys.BracketedPaste, filter=editing)(lambda event: self._paste(event.data))
         return keys

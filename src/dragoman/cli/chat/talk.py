@@ -15,7 +15,7 @@ from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.opening import Opened, Wanted, open_session
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.cli.chat.settings import BUILTIN, NO_MODEL, find_option, lacks_model
-from dragoman.cli.chat.transcript import FAINT, Transcript
+from dragoman.cli.chat.transcript import FAINT, Transcript, last_lines
 from dragoman.cli.terminal.approvals import approval_lines
 from dragoman.cli.terminal.narrator import question_lines
 from dragoman.client import (
@@ -41,8 +41,6 @@ from dragoman.gateway.rewriting.tool_text import ToolContents
 from dragoman.wire.json_types import as_object, own_meta
 
 EVENTS_AT_ONCE = 64
-HISTORY_LINES = 200
-"""Lines of an earlier conversation that are printed again."""
 SHORT_ID = 16
 """Characters of a session's id that name it well enough."""
 SLOW_START = 1.0
@@ -232,12 +230,8 @@ class Talk:
         self._replaying = False
         self._others_turn = event.state in RUNNING_STATES
         self._transcript.say("")
-        lines = self._transcript.take_finished()
-        if len(lines) > HISTORY_LINES and self.session is not None:
-            earlier = len(lines) - HISTORY_LINES
-            told = f"… {earlier} lines before: dragoman sessions show {self.session.id}"
-            lines = [[(FAINT, told)], *lines[-HISTORY_LINES:]]
-        self._screen.show(lines)
+        assert self.session is not None
+        self._screen.show(last_lines(self._transcript.take_finished(), self.session.id))
 
     def _show(self) -> None:
         if not self._replaying:

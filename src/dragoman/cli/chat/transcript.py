@@ -26,10 +26,20 @@ OUTPUT_LINES = 20
 QUESTION_LINES = 60
 """Lines shown with a question: the user has to see a diff to judge it."""
 TAIL_ROWS = 8
+HISTORY_LINES = 200
+"""Lines of an earlier conversation that are printed again."""
 FAINT = "ansibrightblack"
 DIFF = {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}
 SEVERITY = {"error": "ansired", "warning": "ansiyellow"}
 PLAN_MARKS = {"completed": "✓", "in_progress": "▸"}
+
+
+def last_lines(shown: list[Line], session: str) -> list[Line]:
+    """The end of an earlier conversation, and where all of it is."""
+    if len(shown) <= HISTORY_LINES:
+        return shown
+    told = f"… {len(shown) - HISTORY_LINES} lines before: dragoman sessions show {session}"
+    return [[(FAINT, told)], *shown[-HISTORY_LINES:]]
 
 
 class Transcript:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from typing import Any, Protocol
 
 from dragoman.cli.sessions.find import find, reading
 from dragoman.cli.terminal.narrator import Narrator, describe_tool
@@ -28,31 +29,44 @@ def run(given: str, paths: Paths) -> int:
 
 
 async def _run(given: str, paths: Paths) -> int:
+    screen = Screen(sys.stdout, sys.stdout)
     async with reading(paths) as store:
-        watch = asyncio.ensure_future(Watch(store, await find(store, given)).run())
+        record = await find(store, given)
+        work = Watch(store, record, Narrator(screen, prompts=True), screen.broken).run()
+        watch = asyncio.ensure_future(work)
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, watch.cancel)
         try:
             await watch
         except asyncio.CancelledError:
             pass  # Ctrl-C ends the command
+        screen.end_line()
     return 0
 
 
+class Teller(Protocol):
+    """Shows what a watch reads; `Narrator` does it line by line."""
+
+    def tell(self, update: JsonObject, *, reported: bool = ...) -> None: ...
+
+    def turn_ended(self, result: JsonObject) -> None: ...
+
+    def say(self, text: str, **how: Any) -> None: ...
+
+
 class Watch:
-    def __init__(self, store: Store, record: SessionRecord) -> None:
+    def __init__(self, store: Store, record: SessionRecord, teller: Teller, ended: asyncio.Event) -> None:
         self._store = store
         self._record = record
-        self._screen = Screen(sys.stdout, sys.stdout)
-        self._narrator = Narrator(self._screen, prompts=True)
+        self._narrator = teller
+        self._ended = ended
         self._position = 0
 
     async def run(self) -> None:
-        """Show events until the session has no owner or the output is closed."""
-        while not self._screen.broken.is_set():
+        """Show events until the session has no owner or `ended` is set, as when the output is closed."""
+        while not self._ended.is_set():
             live = await self._live()  # checked before reading, so that no last event is missed
             await self._read()
             if not live:
-                self._screen.end_line()
                 self._narrator.say("No process runs this session any more.", dim=True)
                 return
             await asyncio.sleep(LOOK_AGAIN)
