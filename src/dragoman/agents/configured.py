@@ -39,16 +39,25 @@ class ConfiguredAgents:
         self._clock = clock
         self._stamp = self._look()
         self._looked = clock()
+        self._found: dict[str, AgentConfig] = {}
+        """Agents by name as they were found in the present configuration: a turn asks several times."""
         self.on_change: Callable[[Config], None] = lambda config: None
         """Called with changed agents before they can be used."""
 
     def find(self, name: str) -> AgentConfig:
         """The agent's configuration; raises `RpcError` that suggests the nearest names."""
+        config = self._current()
+        found = self._found.get(name)
+        if found is not None:
+            return found
         try:
-            return find_agent(self._current(), name)
+            found = find_agent(config, name)
         except UnknownAgent as error:
             message = f"Unknown agent: {error}"
             raise invalid_params(message, "agent", agent=name, nearest=error.nearest) from error
+        if name in config.agents:  # clients can ask for any name
+            self._found[name] = found
+        return found
 
     def names(self) -> list[str]:
         return sorted(self._current().agents)
@@ -79,6 +88,7 @@ class ConfiguredAgents:
         changed = msgspec.structs.replace(self._config, agents=agents)
         self.on_change(changed)
         before, self._config = self._config.agents, changed
+        self._found.clear()
         names = [name for name in {**before, **agents} if before.get(name) != agents.get(name)]
         log.info("agents changed in the configuration: %s", ", ".join(sorted(names)))
 

@@ -36,7 +36,9 @@ log = logging.getLogger(__name__)
 THREADS = 4
 """Calls at once: a project on a disk that hangs must not hold up the others."""
 WRITE_AFTER = 0.05
-"""Seconds until checkpoints without changes are written: those of a few short turns make one commit."""
+"""Seconds after the last checkpoint without changes until it is written: those of a few short turns make one commit."""
+WRITE_LATEST = 1.0
+"""Seconds after the first one: a thread that writes delays messages a little, so quick turns do not wake it often."""
 BATCH = 1000
 """Checkpoints in one commit; more wait for the disk."""
 CLOSE_TIMEOUT = 5.0
@@ -105,11 +107,21 @@ class CheckpointService(Checkpoints):
         batch = self._batches.get(session_id)
         if batch is None:
             batch = self._batches[session_id] = Batch(folder, known, failed)
-            asyncio.get_running_loop().call_later(WRITE_AFTER, self._write, session_id)
+            asyncio.get_running_loop().call_later(WRITE_AFTER, self._write_soon, session_id, batch)
         elif batch.known is not known or len(batch.marks) >= BATCH:
             return False
         batch.marks.append((mark, time.time()))
         return True
+
+    def _write_soon(self, session_id: str, batch: Batch) -> None:
+        """Write the batch when its session rests, or the batch is old."""
+        if self._batches.get(session_id) is not batch:
+            return  # written meanwhile
+        now = time.time()
+        if now - batch.marks[-1][1] < WRITE_AFTER and 0 <= now - batch.marks[0][1] < WRITE_LATEST:
+            asyncio.get_running_loop().call_later(WRITE_AFTER, self._write_soon, session_id, batch)
+        else:
+            self._write(session_id)
 
     def _write(self, session_id: str) -> None:
         if session_id in self._batches:

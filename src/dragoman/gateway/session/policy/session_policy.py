@@ -177,7 +177,7 @@ class SessionPolicy:
         from dragoman.policy.requests.service import switch_call_of
 
         session = self._session
-        mode = session.options.current().get(MODE)
+        mode = session.options.value(MODE)
         told = isinstance(mode, str) and isinstance(former, str) and mode != former
         if not told or session.follows:
             return
@@ -196,7 +196,7 @@ class SessionPolicy:
 
     async def _switch_back(self, agent: AgentConnection, mode: str) -> None:
         await self._session.choices.switch_back(agent, mode)
-        if self._session.options.current().get(MODE) == mode:
+        if self._session.options.value(MODE) == mode:
             auditing.mode_accepted(self._session, mode)
 
     async def may_switch_again(self, mode: str) -> bool:
@@ -232,7 +232,7 @@ class SessionPolicy:
         from dragoman.policy.requests.service import switch_call_of
 
         session = self._session
-        mode = session.options.current().get(MODE)
+        mode = session.options.value(MODE)
         if not isinstance(mode, str) or session.choices.is_granted(mode):
             return
         verdict = self.switch_verdict(mode)
@@ -254,13 +254,13 @@ class SessionPolicy:
         if session.follows or session.turn is None:  # without a turn it is the agent's replay of its history
             return False
         mediation = mediation_of(session.agent_config, boxed=self._boxed)
-        return mediation.in_mode(session.options.current().get(MODE)) != NONE
+        return mediation.in_mode(session.options.value(MODE)) != NONE
 
     def slipped(self, title: object) -> None:
         """Tell, once in a turn, that an agent which tells of every call did not; with `policy.require` end the turn."""
         session = self._session
         mediation = mediation_of(session.agent_config, boxed=self._boxed)
-        if mediation.in_mode(session.options.current().get(MODE)) != FULL or not session.tools.first_slip():
+        if mediation.in_mode(session.options.value(MODE)) != FULL or not session.tools.first_slip():
             return
         required = session.gateway.config.policy.require == FULL
         session.notice(
@@ -274,15 +274,17 @@ class SessionPolicy:
     def mediation(self) -> dict[str, str]:
         """How much of what the agent does in its present mode reaches the rules, and why."""
         return mediation_of(self._session.agent_config, boxed=self._boxed).shown(
-            self._session.options.current().get(MODE)
+            self._session.options.value(MODE)
         )
 
     def check_level(self, mode: str | None = None) -> None:
         """Raise if the agent, in this mode or in the present one, is below `policy.require`."""
         session = self._session
-        present = mode if mode is not None else session.options.current().get(MODE)
-        required, agent = session.gateway.config.policy.require, session.agent_config
-        check_level(required, session.agent_name, agent, present, boxed=self._boxed)
+        required = session.gateway.config.policy.require
+        if required is None:
+            return
+        present = mode if mode is not None else session.options.value(MODE)
+        check_level(required, session.agent_name, session.agent_config, present, boxed=self._boxed)
 
     @property
     def _boxed(self) -> bool:
@@ -303,7 +305,7 @@ class SessionPolicy:
         from dragoman.policy.requests.request import Surroundings
 
         session = self._session
-        agent, turn, mode = session.agent, session.turn, session.options.current().get("mode")
+        agent, turn, mode = session.agent, session.turn, session.options.value(MODE)
         paths = agent.paths if agent is not None else None
         return Surroundings(
             agent=session.agent_name,

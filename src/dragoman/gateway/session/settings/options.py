@@ -143,6 +143,13 @@ class Options:
     def option(self, category: str) -> JsonObject | None:
         return next((option for option in self.full if option.get("category") == category), None)
 
+    def value(self, category: str) -> object:
+        """The current value of the first option of a category; None if there is none."""
+        for option in self.full:
+            if option.get("category") == category:
+                return option.get("currentValue")
+        return None
+
     def current(self) -> dict[str, object]:
         """The current values, by category."""
         found = {category: self.option(category) for category in WORDS}

@@ -57,7 +57,7 @@ def turn_ended(
     parts = read_turn(outcome, ours=config.kind in OURS) or [Used(None)]
     if any(part.cost is not None for part in parts):
         told = None  # the same cost, as the session's
-    chosen = name(session.options.current().get(MODEL))
+    chosen = name(session.options.value(MODEL))
     turn_id, at = secrets.token_hex(8), timestamps.now()
     ledger.add(
         [
