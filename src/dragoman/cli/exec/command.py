@@ -16,6 +16,7 @@ from dragoman.cli.settings import load_settings
 
 @click.command("exec")
 @click.argument("prompt", required=False)
+@click.argument("piped", required=False, type=click.Choice(["-"]), metavar="[-]")
 @click.option("-a", "--agent", metavar="NAME", help="Agent to use.  [default: as configured]")
 @click.option(
     "-s", "--session", metavar="ID", help="Continue this session; the beginning of its id is enough."
@@ -52,6 +53,7 @@ def exec_(
     ctx: click.Context,
     /,
     prompt: str | None,
+    piped: str | None,
     agent: str | None,
     session: str | None,
     last: bool,
@@ -72,12 +74,8 @@ def exec_(
 ) -> None:
     """Send one prompt to an agent and print its answer.
 
-    PROMPT may be - or left out: then it is read from stdin. The answer goes to stdout, everything else to stderr.
-
-    \b
-    dragoman exec "What does this project do?"
-    git diff | dragoman exec -a claude --model opus -q "Write a commit message" -
-    dragoman exec -c "And now the tests"
+    PROMPT may be - or left out: then it is read from stdin. A - behind PROMPT puts what is read from stdin below it.
+    The answer goes to stdout, everything else to stderr.
 
     Exit codes: 0 done, 1 the agent failed, 2 bad usage, 3 the agent refused, 124 time limit, 130 cancelled.
     """
@@ -94,7 +92,7 @@ def exec_(
             "--no-wait goes with -a, -s, -c, --model, --mode, --option, --name and --cwd only", ctx
         )
     chosen = [*_pairs(ctx, settings), *_named(model=model, mode=mode)]
-    text = _prompt(ctx, prompt, file)
+    text = _prompt(ctx, prompt, file, piped=piped is not None)
     folder = _folder(ctx, cwd)
     from dragoman.cli.exec import run
     from dragoman.cli.exec.output import Ndjson, Plain, Quiet
@@ -135,13 +133,15 @@ def _named(**settings: str | None) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in settings.items() if value is not None)
 
 
-def _prompt(ctx: click.Context, prompt: str | None, file: BinaryIO | None) -> str:
+def _prompt(ctx: click.Context, prompt: str | None, file: BinaryIO | None, *, piped: bool) -> str:
     if prompt is not None and file is not None:
         raise click.UsageError("give either PROMPT or --file", ctx)
     if file is not None:
         text = _read(ctx, file, str(file.name))
     elif prompt not in (None, "-"):
         text = str(prompt)
+        if piped and sys.stdin is not None:
+            text += f"\n\n{_read(ctx, sys.stdin.buffer, 'stdin')}"
     elif sys.stdin is None or (prompt is None and sys.stdin.isatty()):
         raise click.UsageError("there is no prompt: give PROMPT or --file, or pipe it to stdin", ctx)
     else:
