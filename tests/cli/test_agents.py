@@ -9,9 +9,13 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from dragoman.builtin.models.choice import PROVIDERS
 from dragoman.cli.agents.command import capabilities
+from dragoman.cli.agents.listing import models_of
+from dragoman.config.model import AgentConfig
 from support.gateway_process import agent
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,9 +32,17 @@ def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, 
     install(programs, "qwen", "echo 0.24.4")
     lines = run("agents", "list", env={"OPENAI_API_KEY": "k"}).stdout.splitlines()
     assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "COMMAND"]
-    assert lines[1].split() == ["builtin", "*", "builtin", "yes", "?", "full", "(built", "in)"], (
-        "the default is marked, and a long path leaves no room"
-    )
+    assert lines[1].split() == [
+        "builtin",
+        "*",
+        "builtin",
+        "yes",
+        "yes",
+        "full",
+        "(built",
+        "in)",
+        "openai:gpt-5.4",
+    ], "the default is marked, and a long path leaves no room"
     assert lines[2].split() == ["qwen", "acp", "0.24.4", "yes", "full", "qwen", "--acp"], (
         "what can be used comes first"
     )
@@ -52,6 +64,26 @@ def test_the_list_tells_who_is_logged_in(run: Run, programs: Path, tmp_path: Pat
         "goose": None,
     }
     assert agents["claude"]["version"] is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "keys", "missing"),
+    [
+        ("", {}, "set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or agents.builtin.model"),
+        ("", {"GEMINI_API_KEY": "k"}, ""),
+        ('model = "anthropic:claude-opus-5-5"', {"GEMINI_API_KEY": "k"}, "set ANTHROPIC_API_KEY"),
+        ('model = "llama"\nbase_url = "http://localhost:1/v1"', {}, ""),
+        ('model = "ollama:llama3.2"', {}, ""),
+    ],
+)
+def test_the_built_in_agent_names_the_key_that_is_missing(
+    settings: str, keys: dict[str, str], missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for provider in PROVIDERS:
+        for key in provider.keys:
+            monkeypatch.delenv(key, raising=False)
+    built_in = msgspec.convert({"kind": "builtin", **tomllib.loads(settings), "env": keys}, AgentConfig)
+    assert models_of(built_in).missing() == missing
 
 
 def test_the_list_as_json(run: Run, programs: Path) -> None:

@@ -1,4 +1,7 @@
-"""The examples of docs/how-to/from-python.md run as printed, with an agent that repeats prompts."""
+"""The Python examples of README.md and docs/how-to/from-python.md run as printed.
+
+The agent `claude` repeats prompts here; `builtin` is itself.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,15 @@ import pytest
 
 from client.conftest import Serving
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "from-python.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "how-to" / "from-python.md"]
+EXAMPLES = [
+    code for page in PAGES for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+]
 SAID = [
+    "started read",
     "What does this repository do?",
+    "/search",
     "Summarise CHANGELOG.md in one line",
     "Find the slowest test",
     "",
@@ -35,5 +43,6 @@ def test_an_example_runs(
     said: str,
 ) -> None:
     monkeypatch.chdir(workspace)
-    exec(compile(code, str(PAGE), "exec"), {"__name__": "__main__"})
+    (workspace / "README.md").write_text("# Project\n")
+    exec(compile(code, "example.py", "exec"), {"__name__": "__main__"})
     assert said in capsys.readouterr().out

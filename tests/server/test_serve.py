@@ -119,6 +119,18 @@ async def test_a_second_one_says_that_there_is_one(serve: Serve, dragoman: Start
     assert first.token not in second.stderr
 
 
+async def test_a_port_that_another_dragoman_has_is_named_with_its_url(
+    serving: ServeProcess, dragoman: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    elsewhere = {"DRAGOMAN_HOME": str(tmp_path / "other")}
+    second = await dragoman("serve", "--port", str(serving.port), env=elsewhere)
+    assert await second.wait_exit() == 2
+    assert f"in use by another `dragoman serve`, at {serving.base}/: use that one" in second.stderr
+    assert "--port 0 is a free one" in second.stderr
+    assert serving.token not in second.stderr
+
+
 async def test_the_address_of_the_one_that_runs_is_printed_again(serve: Serve, home: Path) -> None:
     first = await serve()
     command = [sys.executable, "-m", "dragoman", "serve", "--url"]

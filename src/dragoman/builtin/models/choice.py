@@ -39,6 +39,8 @@ PROVIDERS = (
 )
 """Tried in this order if no model is configured."""
 
+KEYS = ", ".join(provider.keys[0] for provider in PROVIDERS[:2]) + f" or {PROVIDERS[2].keys[0]}"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
@@ -66,6 +68,18 @@ class Models:
             if self._has_key(provider):
                 return f"{provider.prefix}:{provider.models[0]}"
         return None
+
+    def missing(self) -> str:
+        """What the default model still needs, in words; empty if it can be asked."""
+        if not installed():
+            return "install dragoman[agent]"
+        name = self.default()
+        if name is None:
+            return f"set {KEYS}, or agents.builtin.model"
+        for provider in PROVIDERS:
+            if name.startswith(provider.prefix) and not self.config.base_url and provider.models != ("auto",):
+                return "" if self._has_key(provider) else f"set {' or '.join(provider.keys)}"
+        return ""  # a server of the user's own needs no key
 
     def full_name(self, given: str) -> str:
         """The model as `provider:name`; a bare name belongs to the configured server or to the provider that has it."""

@@ -10,7 +10,7 @@ import click
 
 from dragoman.agents.known import KNOWN, find_agent, is_installed
 from dragoman.cli.audit.tell import changing, telling
-from dragoman.cli.commands import AS_JSON, SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.progress import Progress
 from dragoman.config.errors import ConfigError
@@ -30,7 +30,7 @@ CHECK_SECONDS = 15.0
 """How long `agents add` waits for the new agent."""
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def agents() -> None:
     """List, check, add and remove agents."""
 
@@ -40,7 +40,8 @@ def agents() -> None:
 def list_agents(as_json: bool) -> None:
     """Show every agent that is known or configured: its version, login, and how much of it rules see.
 
-    The default agent is marked with *. LOGIN is ? where only the agent itself can tell.
+    The default agent is marked with *. LOGIN is ? where only the agent itself can tell; for the built-in one it says
+    whether a model can be asked.
     MEDIATION is full (every tool call reaches the rules before it runs), asking (what the agent asks) or none.
     """
     from dragoman.cli.agents.listing import describe_all, print_agents
@@ -55,7 +56,9 @@ def list_agents(as_json: bool) -> None:
 
 @agents.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--timeout", type=click.FloatRange(min=0.1), help="Seconds to wait for each agent.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), metavar="SECONDS", help="Wait so long for each agent."
+)
 @AS_JSON
 @click.pass_context
 def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_json: bool) -> None:
@@ -163,7 +166,7 @@ def add(
     force: bool,
     no_check: bool,
 ) -> None:
-    """Add an agent to your configuration: dragoman agents add NAME -- COMMAND...
+    """Add an agent to your configuration: a name, and the command that starts it.
 
     It is started once, to see whether it answers and what it can do. One that does not answer is added all the same.
     A running `dragoman serve` has it at once.

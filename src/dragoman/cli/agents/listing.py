@@ -13,6 +13,7 @@ from typing import Any
 
 from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import HOSTED, KNOWN, KnownAgent, install_hint, locate, with_command
+from dragoman.builtin.models.choice import ModelConfig, Models
 from dragoman.cli.terminal.table import print_table
 from dragoman.config.model import AgentConfig, Config
 from dragoman.gateway.access.mediation import mediation_of
@@ -59,11 +60,19 @@ def print_agents(rows: Sequence[dict[str, Any]]) -> None:
     )
 
 
+def models_of(agent: AgentConfig) -> Models:
+    """The models of a built-in agent, by what is configured and by the keys that it will have."""
+    keys = {**os.environ, **agent.env, **dict.fromkeys(agent.secrets, "secret")}
+    return Models(ModelConfig(agent.model, agent.base_url, agent.context_window), keys)
+
+
 def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
     known = KNOWN.get(name)
     agent = with_command(agent)
     program = locate(agent.command, agent.env.get("PATH"))
     mediation = mediation_of(agent, boxed=agent.sandbox is not None)
+    models = models_of(agent) if agent.kind == "builtin" else None
+    missing = models.missing() if models is not None else ""
     return {
         "name": name,
         "title": known.title if known else name,
@@ -80,16 +89,16 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "mediationWhy": mediation.why,
         "neverAsks": sorted(mediation.never_asks),
         "install": install_hint(name, agent),
-        "login": known.login or None if known else None,
-        "loggedIn": is_logged_in(known, {**os.environ, **agent.env}, agent) if known else None,
+        "login": missing or (known.login or None if known else None),
+        "loggedIn": not missing if models is not None else is_logged_in(known, agent) if known else None,
+        "model": models.default() if models is not None else None,
         "homepage": known.homepage or None if known else None,
     }
 
 
-def is_logged_in(known: KnownAgent, env: Mapping[str, str], agent: AgentConfig) -> bool | None:
+def is_logged_in(known: KnownAgent, agent: AgentConfig) -> bool | None:
     """Whether a key or the file of a login is there; None if it cannot be told without asking the agent."""
-    if known.kind == "builtin":
-        return None
+    env = {**os.environ, **agent.env}
     if any(env.get(name) for name in known.keys) or any(name in known.keys for name in agent.secrets):
         return True
     files = [_expand(pattern, env) for pattern in known.logins]
@@ -128,6 +137,8 @@ def _shown(row: Mapping[str, Any]) -> str:
     """The command, or how to install it; the command of a hosted agent is generated and of no use to the user."""
     if not row["installed"]:
         return row["install"] or " ".join(row["command"])
+    if row["kind"] == "builtin":
+        return f"(built in) {row['model']}" if row["loggedIn"] else f"(built in) for a model: {row['login']}"
     if row["kind"] in HOSTED:
         return "(built in)"
     return row["url"] or " ".join(row["command"])

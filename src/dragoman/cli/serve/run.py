@@ -15,11 +15,12 @@ import msgspec
 from dragoman.agents.known import KNOWN, install_hint, is_installed
 from dragoman.bridge.bridge import Bridge
 from dragoman.builtin.commands.table import own_commands
-from dragoman.builtin.models.choice import ModelConfig, Models
+from dragoman.cli.agents.listing import models_of
 from dragoman.cli.compose import gateway, listener_for_processes, run_loop, stop_on_signals
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.policy.opening import try_policy
 from dragoman.cli.serve.command import ServeOptions
+from dragoman.cli.serve.holder import with_holder
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config, ServeConfig
 from dragoman.config.paths import Paths
@@ -79,7 +80,7 @@ async def _run(
         bridge = Bridge(running, lambda: describe_agents(running.agents, config.default_agent), admission)
         server = Server(running, admission, options.agent, {"/bridge": bridge.connect}, metrics)
         try:
-            port = await server.listen(config.serve.host, config.serve.port, certificate)
+            port = await _listen(server, config.serve, certificate)
             write_address(paths, _url(config.serve.host, port, secure=certificate is not None))
             _announce(config.serve.host, port, token, options, secure=certificate is not None)
             if running.search is not None:
@@ -96,6 +97,13 @@ async def _run(
             await running.close()  # ends turns and links while clients are still connected
             await server.close()
     return 0
+
+
+async def _listen(server: Server, serve: ServeConfig, certificate: Certificate | None) -> int:
+    try:
+        return await server.listen(serve.host, serve.port, certificate)
+    except ListenError as error:
+        raise await with_holder(error, serve.host, serve.port) from error
 
 
 def print_url(config: Config, paths: Paths) -> None:
@@ -164,10 +172,7 @@ def describe_agents(agents: AgentDirectory, default: str) -> list[dict[str, obje
 
 def _builtin_offer(agent: AgentConfig) -> dict[str, object]:
     """What the built-in agent can do before a session of it exists: its model, if it has one, and its commands."""
-    models = Models(
-        ModelConfig(agent.model, agent.base_url, agent.context_window), {**os.environ, **agent.env}
-    )
-    return {"model": models.default(), "commands": own_commands()}
+    return {"model": models_of(agent).default(), "commands": own_commands()}
 
 
 def _admission(serve: ServeConfig, credentials: Credentials) -> Admission:
