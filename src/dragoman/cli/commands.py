@@ -15,10 +15,14 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
-    "agents": ("dragoman.cli.agents.command:agents", "List, check, add and remove agents."),
     "chat": ("dragoman.cli.chat.command:chat", "Talk to an agent in the terminal."),
     "exec": ("dragoman.cli.exec.command:exec_", "Send one prompt and print the answer, for scripts."),
+    "serve": (
+        "dragoman.cli.serve.command:serve",
+        "Run the gateway for browsers, remote editors and programs.",
+    ),
+    "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
+    "agents": ("dragoman.cli.agents.command:agents", "List, check, add and remove agents."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",
         "List, search, show, attach to, rename, set, export, locate, take over, close and delete sessions.",
@@ -72,10 +76,6 @@ COMMANDS = {
         "dragoman.cli.doctor:doctor",
         "Check stored sessions and sandboxes, and repair what can be repaired.",
     ),
-    "serve": (
-        "dragoman.cli.serve.command:serve",
-        "Run the gateway for browsers, remote editors and programs.",
-    ),
 }
 """Name: import path, help text."""
 
@@ -105,6 +105,15 @@ class Reporting(click.Command):
             ctx.exit(1)
 
 
+class WholeLines(click.Group):
+    """A group that lists its commands with their whole first sentences."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed = [(name, self.commands[name].get_short_help_str(1000)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help.rstrip(".")) for name, help in listed])
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands from the table and imports only the one that runs."""
 
@@ -121,6 +130,10 @@ class LazyGroup(click.Group):
             from dragoman.cli.completion import complete_values
 
             complete_values(command, cmd_name)
+        else:
+            from dragoman.cli.examples import give_examples
+
+            give_examples(command, cmd_name)
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -134,7 +147,13 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in COMMANDS.items()])
+            formatter.write_dl([(name, help.rstrip(".")) for name, (_, help) in COMMANDS.items()])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from dragoman.cli.examples import give_examples
+
+        give_examples(self, "")
+        super().format_epilog(ctx, formatter)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -155,7 +174,10 @@ class LazyGroup(click.Group):
     help="Use colours.  [default: auto: on a terminal, unless NO_COLOR is set or TERM is dumb]",
 )
 def root(color: Colour) -> None:
-    """One gateway between clients and coding agents."""
+    """One gateway between clients and coding agents.
+
+    Without a COMMAND, on a terminal, it is `dragoman chat`.
+    """
     choose_colour(color)
 
 

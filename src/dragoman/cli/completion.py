@@ -31,13 +31,7 @@ _WHERE = {
 @click.command(context_settings=SETTINGS)
 @click.argument("shell", type=click.Choice(list(_WHERE)))
 def completion(shell: str) -> None:
-    """Print the script that completes commands, options, sessions and agents in your shell.
-
-    \b
-    bash: eval "$(dragoman completion bash)" in ~/.bashrc
-    zsh:  eval "$(dragoman completion zsh)" in ~/.zshrc, behind compinit
-    fish: dragoman completion fish > ~/.config/fish/completions/dragoman.fish
-    """
+    """Print the script that completes commands, options, sessions and agents in your shell."""
     made = get_completion_class(shell)
     assert made is not None
     click.echo(f"# {_WHERE[shell]}")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from dragoman.cli.audit.tell import changing, tell
-from dragoman.cli.commands import AS_JSON, SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import here, load_settings
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.edit import set_value, write_file
@@ -21,7 +21,7 @@ from dragoman.config.root import WORKSPACE_FILE, find_root
 from dragoman.config.workspace import Trust
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def config() -> None:
     """Show, change, find, create and trust configuration."""
 
@@ -72,10 +72,6 @@ def set_(key: str, value: str) -> None:
     """Set KEY, such as serve.port, in your configuration file; comments and order stay.
 
     VALUE is TOML (8420, true, ["a", "b"]); anything else is a text. The file is checked before it is replaced.
-
-    \b
-    dragoman config set default_agent claude
-    dragoman config set agents.claude.env.ANTHROPIC_MODEL opus
     """
     path = _split(key)
     paths = find_paths()

@@ -14,12 +14,7 @@ from dragoman.cli.commands import COMMANDS, SETTINGS, root
 
 @click.command(context_settings=SETTINGS)
 def man() -> None:
-    """Print the manual page of dragoman, in the format of man.
-
-    \b
-    dragoman man | man -l -
-    dragoman man > ~/.local/share/man/man1/dragoman.1
-    """
+    """Print the manual page of dragoman, in the format of man."""
     click.echo("\n".join(page()))
 
 
@@ -57,6 +52,8 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
         record = parameter.get_help_record(context)
         if record is not None and record[1] and "--help" not in parameter.opts:
             yield f".TP\n.B {_text(record[0])}\n{_text(record[1])}"
+    yield ".PP"
+    yield from _paragraphs(command.epilog or "")
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             inner = command.get_command(context, name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.commands import AS_JSON, SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 from dragoman.terminal import escape
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dragoman.config.sections.mcp import McpConfig
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def mcp() -> None:
     """List the MCP servers that sessions get beside those of their client.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.audit.tell import telling
-from dragoman.cli.commands import AS_JSON, SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.table import print_table
 from dragoman.gateway.access.identity import ROLES
@@ -33,7 +33,7 @@ class Lifetime(click.ParamType[float]):
         return float(int(match[1]) * UNITS[match[2]])
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def tokens() -> None:
     """List, create and revoke tokens for `dragoman serve`.
 

@@ -16,7 +16,7 @@ from dragoman.audit.browse.table import as_csv, as_ndjson
 from dragoman.audit.read import Follower, Query, latest, query, sessions_like, show
 from dragoman.cli.audit.show import print_record, print_records
 from dragoman.cli.audit.times import Moment
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import SETTINGS, WholeLines
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.progress import Progress
@@ -45,7 +45,7 @@ MOST = 10_000
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def audit() -> None:
     """Show what agents did and who allowed it, and prove that the record was not changed."""
 
@@ -67,7 +67,15 @@ def _filters(command: Command) -> Command:
 
 
 @audit.command()
-@click.option("-n", "count", default=20, type=click.IntRange(1, 10_000), show_default=True, help="Records.")
+@click.option(
+    "-n",
+    "count",
+    default=20,
+    type=click.IntRange(1, 10_000),
+    metavar="N",
+    show_default=True,
+    help="Show N records.",
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on with what is recorded from now on.")
 @_filters
 @EVERY
@@ -89,7 +97,14 @@ def tail(count: int, follow: bool, every: bool, as_json: bool, **filters: Any) -
 
 @audit.command("query")
 @_filters
-@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="Most records.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1000,
+    show_default=True,
+    help="Show at most N records.",
+)
 @EVERY
 @AS_JSON
 def find(limit: int, every: bool, as_json: bool, **filters: Any) -> None:

@@ -33,11 +33,6 @@ def chat(
     """Talk to an agent in the terminal.
 
     Uses a running `dragoman serve`, where the session lives on when you leave, else a gateway of its own.
-
-    \b
-    dragoman chat              a new session with the default agent
-    dragoman chat claude       with this one
-    dragoman chat -c           go on where this folder's last session ended
     """
     if sum((last, pick, session is not None)) > 1:
         raise click.UsageError("give one of --continue, --resume and --session", ctx)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.audit.replay import replay
-from dragoman.cli.commands import SETTINGS
+from dragoman.cli.commands import SETTINGS, WholeLines
 from dragoman.cli.policy.edit import edit
 from dragoman.cli.policy.explain import explain, seen_lines
 from dragoman.cli.policy.remembered import (
@@ -38,7 +38,7 @@ CWD = click.option(
 )
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def policy() -> None:
     """Show, check and try the rules that answer permission questions."""
 

@@ -11,7 +11,7 @@ import click
 
 from dragoman.cli.audit.tell import tell
 from dragoman.cli.audit.times import Moment
-from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
+from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting, WholeLines
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
 from dragoman.cli.steering.change import rename, set_
@@ -37,7 +37,7 @@ COLOURS = {
 }
 
 
-class SessionsGroup(Reporting, click.Group):
+class SessionsGroup(Reporting, WholeLines):
     """Reports errors of all its commands."""
 
 
@@ -53,7 +53,13 @@ def sessions() -> None:
 @click.option("--cwd", metavar="DIR", help="Only sessions in this folder.")
 @click.option("-a", "--agent", metavar="NAME", help="Only sessions of this agent.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Most sessions to list."
+    "-n",
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="List at most N.",
 )
 @click.option("--all", "show_all", is_flag=True, help="List all sessions.")
 @AS_JSON
@@ -129,7 +135,13 @@ def _home(path: str) -> str:
 @click.option("--since", type=Moment(), help="Only what was said since then: 2h, 7d, today, 2026-11-18.")
 @click.option("--best", is_flag=True, help="The best match first instead of the newest.")
 @click.option(
-    "-n", "--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Most hits to show."
+    "-n",
+    "--limit",
+    type=click.IntRange(1, 200),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="Show at most N.",
 )
 @AS_JSON
 @click.pass_context

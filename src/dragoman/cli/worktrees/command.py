@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting
+from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting, WholeLines
 from dragoman.cli.settings import here, load_settings
 from dragoman.terminal import escape
 
@@ -26,7 +26,7 @@ WHERE = click.option(
 )
 
 
-class WorktreesGroup(Reporting, click.Group):
+class WorktreesGroup(Reporting, WholeLines):
     """Reports errors of worktrees too."""
 
     def invoke(self, ctx: click.Context) -> Any:
