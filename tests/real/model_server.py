@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -20,8 +21,8 @@ class ModelServer:
 
     heard: list[str] = field(default_factory=list)
     """The bodies of requests that offered tools, as text."""
-    answers: int = 0
-    """Whole answers, each of which told the tokens of `model_apis`: 100 of input, 20 of output."""
+    answers: Counter[str] = field(default_factory=Counter)
+    """Whole answers of each model, each of which told the tokens of `model_apis`: 100 of input, 20 of output."""
     enough: asyncio.Event = field(default_factory=asyncio.Event)
     """Ends every `slow` answer."""
     _connections: set[asyncio.StreamWriter] = field(default_factory=set)
@@ -71,7 +72,7 @@ class ModelServer:
         if isinstance(reply, Failure):
             await _send(writer, reply.status, api.failure(reply.status))
         elif not asked.streams and api.whole is not None:
-            self.answers += 1
+            self.answers[asked.model] += 1
             await _send(writer, 200, await api.whole(reply, asked.model))
         else:
             kind = b"content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -82,7 +83,7 @@ class ModelServer:
                 writer.write(b"%x\r\n%s\r\n" % (len(event), event))
                 await writer.drain()
             writer.write(b"0\r\n\r\n")
-            self.answers += 1
+            self.answers[asked.model] += 1
 
 
 async def _body(reader: asyncio.StreamReader, headers: dict[str, str]) -> bytes:

@@ -37,7 +37,7 @@ async def test_the_ledger_has_what_the_model_told(
     done = await asyncio.to_thread(CommandLine(home, workspace).run, "usage", "--by", "turn", "--json")
     turns: list[dict[str, Any]] = json.loads(done.stdout)["groups"]
     # OpenCode tells the tokens of a turn's last request, and none of those that find a title.
-    counted = [1, 1] if real.name == "opencode" else [1, model.answers - 1]
+    counted = [1, 1] if real.name == "opencode" else [1, model.answers.total() - 1]
     assert [turn["tokens"]["input"] for turn in turns] == [INPUT * answers for answers in counted]
     assert [turn["tokens"]["output"] for turn in turns] == [OUTPUT * answers for answers in counted]
 

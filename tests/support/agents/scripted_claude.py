@@ -154,6 +154,8 @@ class Claude:
             response = {"added": list(self.servers), "removed": [], "errors": {}}
         elif subtype == "interrupt":
             response = {"still_queued": []}
+        elif subtype == "get_usage":
+            response = {"session": {"total_cost_usd": self.cost, "model_usage": {}}}
         body: Line = {"subtype": "success", "request_id": id}
         if response is not None:
             body["response"] = response

@@ -113,6 +113,9 @@ class Session(LinkHandler):
             raise internal(str(error), "agent_unavailable", agent=self._handle.name) from error
         self.control = Control(self.program.send)
         self.control.ask("initialize", hooks=hooks.REGISTRATION).add_done_callback(self._started)
+        if "--resume" in arguments:
+            self._spending.resume()
+            self.control.ask("get_usage", skip_behaviors=True).add_done_callback(self._has_spent)
         if offer is None:
             await self._open(servers)
             return
@@ -286,6 +289,10 @@ class Session(LinkHandler):
             self._starting.set_exception(error)
         else:
             self._starting.set_result(answer.result())
+
+    def _has_spent(self, answer: asyncio.Future[JsonObject]) -> None:
+        if not answer.cancelled() and answer.exception() is None:
+            self._spending.begin_with(answer.result())
 
     def _result(self, line: JsonObject) -> None:
         if self._starting is not None and not self._starting.done():
