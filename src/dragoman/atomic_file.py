@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -59,17 +58,17 @@ def stamp_of(file: Path) -> Stamp | None:
 
 
 @contextmanager
-def locked(path: Path, seconds: float = inf) -> Iterator[None]:
+def locked(path: Path, seconds: float) -> Iterator[None]:
     """Hold the lock of a file, which is created if missing; waits for other processes.
 
     Raises `BlockingIOError` if that takes longer than `seconds`.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     try:
-        end, bounded = monotonic() + seconds, fcntl.LOCK_NB if seconds < inf else 0
+        end = monotonic() + seconds
         while True:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | bounded)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
                 if monotonic() >= end:
@@ -78,6 +77,20 @@ def locked(path: Path, seconds: float = inf) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def lock_holder(path: Path) -> str:
+    """The process that holds the lock of a file, for a message; in general words where the system does not tell."""
+    try:
+        state, table = path.stat(), Path("/proc/locks").read_text()
+    except OSError:  # macOS has no such table
+        return "another process"
+    file = f"{os.major(state.st_dev):02x}:{os.minor(state.st_dev):02x}:{state.st_ino}"
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == file and words[4].isdigit():
+            return f"the process {words[4]}"
+    return "another process"
 
 
 def sync_data(descriptor: int) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.atomic_file import locked
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import LOCAL, Identity, Role
 from dragoman.gateway.access.rate_limit import RateLimit
+from dragoman.server.auth import named_tokens
 from dragoman.server.auth.admission import Admission, Refusal, Visit
 from dragoman.server.auth.credentials import Credentials
 from dragoman.server.auth.named_tokens import TokenFile
@@ -54,6 +56,18 @@ def test_a_later_token_of_the_same_name_is_another(file: TokenFile) -> None:
     new = credentials.by_secret(second)
     assert old is not None and new is not None and old != new
     assert not credentials.holds(old)
+
+
+def test_a_lock_that_is_held_for_long_is_an_error_that_names_its_holder(
+    file: TokenFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, secret = file.create("phone", "control")
+    monkeypatch.setattr(named_tokens, "LOCK_SECONDS", 0.05)
+    held = locked(file.path.with_suffix(".lock"), 1)
+    with held, pytest.raises(ConfigError, match=r"tokens\.lock for 0\.05 s") as failed:
+        file.revoke("phone")
+    assert f"the process {os.getpid()}" in str(failed.value) or "another process" in str(failed.value)
+    assert Credentials(INSTANCE, file).by_secret(secret) is not None
 
 
 def test_a_token_ends_by_itself(file: TokenFile) -> None:

@@ -196,7 +196,7 @@ def test_a_lock_that_is_not_released_is_waited_for_with_a_bound(
 ) -> None:
     monkeypatch.setattr(memory_file, "LOCK_SECONDS", 0.01)
     path = tmp_path / "remembered.json"
-    with locked(path.with_suffix(".lock")), pytest.raises(NotRemembered):
+    with locked(path.with_suffix(".lock"), 1), pytest.raises(NotRemembered):
         Remembered(path).add(memory())
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.atomic_file import PRIVATE, locked, replace_file
+from dragoman.atomic_file import PRIVATE, lock_holder, locked, replace_file
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import QuotaConfig
 from dragoman.gateway.access.identity import ROLES, TAKEN_NAMES, Identity
@@ -32,6 +32,9 @@ _LAST_MOMENT = 253_402_000_000.0
 """The end of the year 9999, in any time zone."""
 PREFIX = "dgt_"
 """Prefix of every secret, so that scanners find a secret that leaked into a log or a repository."""
+
+LOCK_SECONDS = 5.0
+"""For which a change waits for another one; each takes milliseconds."""
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -140,10 +143,16 @@ class TokenFile:
         return gone[0]
 
     def _change(self, edit: Callable[[list[Token]], list[Token]]) -> None:
+        lock = self.path.with_suffix(".lock")
         try:
-            with locked(self.path.with_suffix(".lock")):
+            with locked(lock, LOCK_SECONDS):
                 encoded = msgspec.json.format(msgspec.json.encode(_File(edit(self.read()))), indent=1)
                 replace_file(self.path, encoded + b"\n")
+        except BlockingIOError as error:
+            raise ConfigError(
+                f"{self.path}: the tokens are as before: {lock_holder(lock)} has held the lock {lock} for "
+                f"{LOCK_SECONDS:g} s. Try again, or end that process if it hangs."
+            ) from error
         except OSError as error:
             raise ConfigError(f"{self.path}: the tokens cannot be stored: {error.strerror}") from error
 
