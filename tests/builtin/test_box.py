@@ -156,7 +156,7 @@ async def test_what_changes_while_the_question_is_open_is_not_applied(
     ask = at.person.ask_why
 
     async def answer(
-        session: str, tool_call: Any, options: Any, *, unasked: bool = False
+        session: str, tool_call: Any, options: Any, *, unasked: bool | str = False
     ) -> tuple[str | None, str | None]:
         changed.write_text("not shown\n")
         return await ask(session, tool_call, options)
@@ -176,7 +176,7 @@ async def test_a_file_whose_size_and_time_are_forged_is_applied_as_it_was_shown(
     ask = at.person.ask_why
 
     async def answer(
-        session: str, tool_call: Any, options: Any, *, unasked: bool = False
+        session: str, tool_call: Any, options: Any, *, unasked: bool | str = False
     ) -> tuple[str | None, str | None]:
         times = copied.stat()
         copied.write_text("evil\n")

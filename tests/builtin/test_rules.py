@@ -137,3 +137,69 @@ async def test_what_a_session_changed_is_read_only_if_the_rules_allow_it(
     assert (await run(gateway, session, "/write letters/a dear"))["status"] == "completed"
     ended = await run(gateway, session, "/diff")
     assert ended["status"] == "failed" and "dear" not in str(ended["content"])
+
+
+async def test_an_edit_is_decided_before_its_file_is_read(
+    gateway: GatewayProcess, workspace: Path, home: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    gateway.on("session/request_permission", CANCELLED)
+    for line in (
+        "/edit .env nothing else",
+        "/edit .env secret else",
+        "/write .env else",
+        "/write plain else",
+    ):
+        ended = await run(gateway, session, line)
+        assert ended["status"] == "failed" and "Ask for the value instead." in str(ended), line
+        assert "not in the file" not in str(ended) and "exists already" not in str(ended), line
+    decided = [(record["by"], record["decision"]) for record in records(home, session, "decision")]
+    assert decided == [("secrets", "deny")] * 4
+
+
+async def test_an_edit_that_a_rule_allows_asks_nothing_and_shows_its_diff(
+    dragoman: Start, workspace: Path, home: Path
+) -> None:
+    (workspace / "notes.txt").write_text("hello\n")
+    rules = [{"name": "may write", "decision": "allow", "access": "write", "paths": ["{workspace}/**"]}]
+    agents, env = {"builtin": {"kind": "builtin"}}, dict.fromkeys(("OPENAI_API_KEY",), "")
+    gateway = await dragoman("acp", agents=agents, env=env, policy={"rules": rules})
+    await gateway.initialize()
+    session = await gateway.new_session(workspace)
+    ended = await run(gateway, session, "/edit notes.txt hello goodbye")
+    assert ended["status"] == "completed" and "goodbye" in str(ended["content"])
+    ended = await run(gateway, session, "/edit missing.txt hello goodbye")
+    assert ended["status"] == "failed" and "There is no file" in str(ended["content"])
+    found = [record for record in query(home / "audit", Query(session=session)) if "call" in record]
+    assert [record["kind"] for record in found] == ["tool_begun", "decision", "tool_ended"] * 2
+    assert not [record for record in found if record.get("unmediated")]
+
+
+async def test_a_person_is_asked_once_about_an_edit_with_its_diff(
+    gateway: GatewayProcess, workspace: Path, home: Path
+) -> None:
+    questions: list[Any] = []
+
+    def answer(params: Any) -> Any:
+        questions.append(params)
+        return CANCELLED
+
+    gateway.on("session/request_permission", answer)
+    session = await gateway.new_session(workspace)
+    assert (await run(gateway, session, "/edit notes.txt hello goodbye"))["status"] == "failed"
+    (question,) = questions
+    (diff,) = question["toolCall"]["content"]
+    assert (diff["oldText"], diff["newText"]) == ("hello\n", "goodbye\n")
+    found = query(home / "audit", Query(session=session))
+    assert [record["decision"] for record in found if record["kind"] == "decision"] == ["ask"]
+
+
+async def test_a_call_that_fails_before_it_asks_is_recorded_as_not_run(
+    gateway: GatewayProcess, workspace: Path, home: Path
+) -> None:
+    session = await gateway.new_session(workspace)
+    assert (await run(gateway, session, "/read ../../etc/passwd"))["status"] == "failed"
+    assert (await run(gateway, session, "/read gone.txt"))["status"] == "failed"
+    ended = list(query(home / "audit", Query(session=session, kind="tool_ended")))
+    assert [record.get("reason") for record in ended] == ["not_run", None]
+    assert not list(query(home / "audit", Query(session=session, unmediated=True)))

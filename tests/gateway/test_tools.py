@@ -52,19 +52,14 @@ def test_what_is_open_can_be_closed(seen: list[dict[str, Any]], open_ids: list[s
     assert tools.fail_all() == []
 
 
-def test_a_late_decision_is_recorded_once_when_the_call_is_told_of_or_at_the_end() -> None:
+def test_a_call_that_a_hook_told_of_is_recorded_at_the_end_if_the_agent_did_not_tell_of_it() -> None:
     tools = OpenTools()
-    recorded: list[tuple[str, bool]] = []
-
-    def record(name: str, told: bool) -> None:
-        recorded.append((name, told))
-
-    for name in ("told", "asked", "untold"):
-        tools.decide_late(name, partial(record, name))
+    recorded: list[str] = []
+    tools.see(call("before"))
+    for name in ("before", "told", "untold"):
+        tools.expect(name, partial(recorded.append, name))
     tools.see(call("told"))
-    for name in ("told", "untold"):
-        tools.settle(name)
-    assert recorded == [("told", True)]
-    tools.mediate("asked")
+    assert not recorded
     tools.fail_all()
-    assert recorded == [("told", True), ("untold", False)]
+    tools.fail_all()
+    assert recorded == ["untold"]

@@ -22,7 +22,8 @@ KINDS = {
     "tool_begun": "call, tool, kind, title",
     "tool_ended": (
         "call, status; `unmediated` if it never reached the rules and that is not said by a record of its own; `reason` "
-        "`untold` if a hook told of it and the agent nothing more"
+        "`untold` if a hook told of it and the agent nothing more, `not_run` if the built-in agent gave it up before it "
+        "asked: no such tool, wrong arguments, a path outside"
     ),
     "unmediated": "call, tool, kind, title: it ran without a decision, although the agent is known to ask",
     "files_restored": "session, agent, who, which files a checkpoint brings back",

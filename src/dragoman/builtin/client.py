@@ -15,6 +15,9 @@ from dragoman.wire.json_types import as_object, own_meta
 
 Json = dict[str, Any]
 
+ASK = "ask"
+"""The answer of rules that leave it to a person."""
+
 
 class Client:
     """The ACP client at the other end of the connection."""
@@ -69,26 +72,26 @@ class Client:
     # -- questions, files, terminals
 
     async def ask_why(
-        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool = False
+        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool | str = False
     ) -> tuple[str | None, str | None]:
         """The id of the chosen option, None when the question was cancelled, and the reason that a rule gave, if any.
 
-        `unasked`: only rules are asked; where none is about the call, it is allowed.
+        `unasked`: only rules are asked; where none is about the call, it is allowed. With "rules" no person is asked
+        either: the answer is `ASK` where one has to be. With "first" it is so too where no rule is about the call.
         """
         params: Json = {"sessionId": session, "toolCall": tool_call, "options": options}
         if unasked:
-            params["_meta"] = {"dragoman": {"unasked": True}}
+            params["_meta"] = {"dragoman": {"unasked": unasked}}
         try:
             answer = await self.request("session/request_permission", params)
         except RpcError as error:
             if error.code == CANCELLED:
                 return None, None
             raise
-        outcome, reason = (
-            as_object(as_object(answer).get("outcome")),
-            own_meta(as_object(answer)).get("reason"),
-        )
-        reason = reason if isinstance(reason, str) else None
+        outcome, own = as_object(as_object(answer).get("outcome")), own_meta(as_object(answer))
+        if own.get("decision") == ASK:
+            return ASK, None
+        reason = own["reason"] if isinstance(own.get("reason"), str) else None
         return (str(outcome.get("optionId")) if outcome.get("outcome") == "selected" else None), reason
 
     async def read_text(self, session: str, path: str) -> str:

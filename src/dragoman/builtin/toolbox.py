@@ -10,13 +10,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dragoman.builtin.always_allowed import ALLOW_ALWAYS, ALLOW_ONCE, options
+from dragoman.builtin.client import ASK
 from dragoman.builtin.errors import InvalidArguments, Refused, ToolError
 from dragoman.builtin.files.search import SearchError
 from dragoman.builtin.files.workspace import Workspace
 from dragoman.builtin.modes import MODES, Mode
 from dragoman.builtin.tools import BOXED, COMMAND_TOOLS, TOOLS
 from dragoman.builtin.tools.context import ToolContext
-from dragoman.builtin.tools.tool import Intent, Json, Picture, Result, Tool, printable, text_content
+from dragoman.builtin.tools.tool import (
+    Intent,
+    Json,
+    Picture,
+    Result,
+    Scope,
+    Subject,
+    Tool,
+    printable,
+    text_content,
+)
 from dragoman.wire.errors import RpcError
 
 if TYPE_CHECKING:
@@ -25,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _BOXED = {tool.name: tool for tool in BOXED}
+_CHANGES = frozenset({"title", "locations", "content"})
+"""Members of a call that are told again once they are known better."""
 Status = Literal["done", "failed", "invalid", "refused"]
 
 
@@ -99,22 +112,39 @@ class Toolbox:
             show=call.show,
             set_plan=session.set_plan,
         )
+        decided = False
+        if tool.subject is not None and session.client.has_rules:
+            subject = tool.subject(context, parsed)
+            call.begin(subject, arguments)
+            decided = await self._decide(call, subject, unasked=verdict == "allow")
         intent = await tool.prepare(context, parsed)
         call.begin(intent, arguments)
-        if verdict == "ask" or self._session.client.has_rules:
-            await self._ask(call, intent, unasked=verdict == "allow")
+        if not decided and (verdict == "ask" or session.client.has_rules):
+            await self._ask(call, intent.scope, unasked=verdict == "allow")
+        if verdict == "ask" or session.client.has_rules:
             mode = self._mode  # it may have changed while the question was open
             if mode.verdicts[tool.effect] == "deny" or mode.boxed != context.mode.boxed:
                 raise Refused(f"{tool.name} is not available in the mode {self._mode.name!r}.")
         call.started()
         return await intent.act()
 
-    async def _ask(self, call: _Call, intent: Intent, *, unasked: bool) -> None:
+    async def _decide(self, call: _Call, subject: Subject, *, unasked: bool) -> bool:
+        """Ask the rules about a call before anything is read for it; False if a person has to be asked as well."""
+        unasked = self._is_allowed(subject.scope, unasked)
+        return await self._chosen(call, subject.scope, "rules" if unasked else "first") != ASK
+
+    async def _ask(self, call: _Call, scope: Scope | None, *, unasked: bool) -> None:
         """Ask about a call; one that is allowed already is told to the gateway, whose rules may be about it."""
-        session, scope = self._session, intent.scope
-        unasked = unasked or (scope is not None and session.always_allowed.covers(scope))
-        if unasked and not session.client.has_rules:
-            return
+        unasked = self._is_allowed(scope, unasked)
+        if not unasked or self._session.client.has_rules:
+            await self._chosen(call, scope, unasked)
+
+    def _is_allowed(self, scope: Scope | None, unasked: bool) -> bool:
+        return unasked or (scope is not None and self._session.always_allowed.covers(scope))
+
+    async def _chosen(self, call: _Call, scope: Scope | None, unasked: bool | str) -> str:
+        """The answer that allows a call, or `ASK`; raises if it is refused."""
+        session = self._session
         chosen, reason = await session.client.ask_why(
             session.id, call.question(), list(options(scope)), unasked=unasked
         )
@@ -122,13 +152,14 @@ class Toolbox:
             raise asyncio.CancelledError
         if chosen == ALLOW_ALWAYS and scope is not None:
             session.always_allowed.remember(scope)
-        elif chosen != ALLOW_ONCE and reason is not None:
+        elif chosen not in (ALLOW_ONCE, ASK) and reason is not None:
             raise Refused(f"A rule does not allow this: {reason}", f"Not done: {reason}")
-        elif chosen != ALLOW_ONCE:
+        elif chosen not in (ALLOW_ONCE, ASK):
             raise Refused(
                 "The user rejected this. Do not try it in another way; ask what to do instead.",
                 "Not done: it was not allowed.",
             )
+        return chosen
 
     @property
     def _mode(self) -> Mode:
@@ -144,11 +175,14 @@ class _Call:
         self._as_message = as_message
         self._id = f"call_{secrets.token_hex(8)}"
         self._shown: Json = {}
+        self._asked = False
         self.workspace: Workspace = session.workspace
         """The workspace whose paths the call reports; those of a box are reported as they are outside."""
 
-    def begin(self, intent: Intent, arguments: Mapping[str, Any]) -> None:
-        self._announce(intent.title, arguments, intent.locations, intent.content)
+    def begin(self, about: Intent | Subject, arguments: Mapping[str, Any]) -> None:
+        """Show what the call is about to do, first by its subject if the tool has one."""
+        content = about.content if isinstance(about, Intent) else ()
+        self._announce(about.title, arguments, about.locations, content)
 
     def _announce(
         self,
@@ -157,6 +191,7 @@ class _Call:
         locations: Sequence[Json] = (),
         content: Sequence[Json] = (),
     ) -> None:
+        shown_before = bool(self._shown)
         self._shown = {
             "toolCallId": self._id,
             "title": title,
@@ -171,12 +206,17 @@ class _Call:
             self._shown["locations"] = self._outside(locations)
         if content:
             self._shown["content"] = self._outside(content)
-        self._session.update({"sessionUpdate": "tool_call", **self._shown})
+        if not shown_before:
+            self._session.update({"sessionUpdate": "tool_call", **self._shown})
+            return
+        self._update({name: told for name, told in self._shown.items() if name in _CHANGES})
 
     def question(self) -> Json:
+        self._asked = True
         return self._shown
 
     def started(self) -> None:
+        self._asked = True
         self._update({"status": "in_progress"})
 
     def show(self, content: Sequence[Json]) -> None:
@@ -190,14 +230,18 @@ class _Call:
             return  # cancelled before it was shown
         fields: Json = {"status": status, "content": self._outside(content), "rawOutput": output}
         said = text_says_all or not any(part["type"] == "diff" for part in content)
-        if self._as_message and said:
-            fields["_meta"] = {"dragoman": {"told": True}}
+        own = {"told": True} if self._as_message and said else {}
+        if not self._asked:
+            own["notRun"] = True
+        if own:
+            fields["_meta"] = {"dragoman": own}
         self._update(fields)
 
     def stopped(self) -> None:
         """Report the cancellation; the output so far stays shown."""
         if self._shown:
-            self._update({"status": "failed", "rawOutput": "cancelled"})
+            own = {} if self._asked else {"_meta": {"dragoman": {"notRun": True}}}
+            self._update({"status": "failed", "rawOutput": "cancelled", **own})
 
     def done(self, result: Result) -> Outcome:
         text = printable(result.text)

@@ -78,12 +78,21 @@ async def test_a_call_that_no_rule_is_about_goes_on(hooked: Hooked, workspace: P
     assert hooked.decisions() == [("default", "allow")]
 
 
+@pytest.mark.parametrize("path", ["a.txt", "b/a.txt"])
+async def test_the_hook_is_answered_after_its_decision_is_recorded(
+    hooked: Hooked, workspace: Path, path: str
+) -> None:
+    told = {**read(workspace / path), "audit": str(hooked.home / "audit"), "untold": path == "a.txt"}
+    (came,) = await hooked.calls(told)
+    assert (came["code"], came["recorded"]) == (0, 1)
+
+
 async def test_a_call_that_only_the_hook_tells_of_is_in_the_audit_with_its_decision(
     hooked: Hooked, workspace: Path
 ) -> None:
     await hooked.calls({**read(workspace / "a.txt"), "untold": True})
     found = [each for each in query(hooked.home / "audit", Query(session=hooked.session)) if "call" in each]
-    assert [each["kind"] for each in found] == ["tool_begun", "decision", "tool_ended"]
+    assert [each["kind"] for each in found] == ["decision", "tool_begun", "tool_ended"]
     assert hooked.decisions() == [("default", "allow")]
 
 
@@ -133,7 +142,7 @@ async def test_a_question_of_the_agent_stays_where_no_rule_is_about_a_call(hooke
     hooked.answer = "reject_once"
     (came,) = await hooked.calls(run("make test"), ask="after")
     assert (came["code"], came["answer"]) == (0, "no") and len(hooked.questions) == 1
-    assert hooked.decisions() == [("default", "ask")]
+    assert hooked.decisions() == [("default", "allow"), ("default", "ask")]
 
 
 async def test_another_input_under_the_same_id_is_asked_about_again(hooked: Hooked, workspace: Path) -> None:

@@ -35,7 +35,7 @@ class Person(Client):
         pass
 
     async def ask_why(
-        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool = False
+        self, session: str, tool_call: Json, options: list[Json], *, unasked: bool | str = False
     ) -> tuple[str | None, str | None]:
         self.questions.append({"toolCall": tool_call, "options": options})
         return self.answer, self.reason

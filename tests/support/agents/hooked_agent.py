@@ -1,8 +1,9 @@
 """A scripted ACP agent that runs the hook which its settings name before each tool call, as Qwen Code does.
 
 A prompt is JSON: `{"calls": [{"id", "tool", "input"}], "ask": "before" | "after"}`. All calls run at once; with `ask`
-the agent also asks about each itself, before the hook or after it. What came of each is told as one line of JSON. With
-`"hooks": "off"` it runs them without hooks, then waits to be cancelled. Standard library only.
+the agent also asks about each itself, before the hook or after it. What came of each is told as one line of JSON, with
+the decisions that the audit in the folder `audit` of a call had when the hook answered. With `"hooks": "off"` it runs
+them without hooks, then waits to be cancelled. Standard library only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 OPTIONS = [
@@ -74,6 +76,8 @@ class Agent:
             came["answer"] = self.ask({**told, "rawInput": call["input"]})
         if came.get("answer", "yes") == "yes":
             came["code"], came["out"], came["err"] = hook(call)
+            if "audit" in call:
+                came["recorded"] = decisions(call["audit"], call["id"])
         if ask == "after" and came["code"] == 0:
             came["answer"] = self.ask({**told, "rawInput": call["input"]})
         ran = came.get("answer", "yes") == "yes" and came.get("code") == 0
@@ -94,6 +98,12 @@ class Agent:
         with self._arrived:
             self._arrived.wait_for(lambda: number in self._answers)
             return self._answers[number]["outcome"].get("optionId")
+
+
+def decisions(folder: str, call_id: str) -> int:
+    lines = [line for file in Path(folder).rglob("*.ndjson") for line in file.read_text().splitlines()]
+    found = [json.loads(line) for line in lines if line.endswith("}")]
+    return sum((each.get("kind"), each.get("call")) == ("decision", call_id) for each in found)
 
 
 def hook(call: Any) -> tuple[int, str, str]:

@@ -71,10 +71,12 @@ class Workspace:
         return path
 
     def folder(self, given: str | None) -> str:
-        path = self.path(given) if given else self.cwd
+        """The absolute path of a folder; whether it is one is for `check_folder`, once the call is allowed."""
+        return self.path(given) if given else self.cwd
+
+    def check_folder(self, path: str) -> None:
         if not Path(path).is_dir():
             raise ToolError(f"{self.show(path)} is not a folder.")
-        return path
 
     def show(self, path: str) -> str:
         """The path for display: relative to the session's folder if it is below that."""

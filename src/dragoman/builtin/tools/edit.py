@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from dragoman.builtin.errors import ToolError
 from dragoman.builtin.tools.context import ToolContext
-from dragoman.builtin.tools.tool import Intent, Result, Tool, diff_content
+from dragoman.builtin.tools.tool import Intent, Result, Subject, Tool, diff_content
 from dragoman.builtin.tools.write import folder_scope
 
 
@@ -25,6 +25,11 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True):
         list[Replacement],
         Meta(min_length=1, description="Made one after the other, each on the outcome of the one before."),
     ]
+
+
+def subject(context: ToolContext, arguments: Arguments) -> Subject:
+    path = context.workspace.path(arguments.path)
+    return Subject(f"Edit {context.workspace.show(path)}", [{"path": path}], folder_scope(context, path))
 
 
 async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
@@ -85,4 +90,5 @@ edit = Tool(
     "Change a file by replacing exact text. Several edits of one file go into one call.",
     Arguments,
     prepare,
+    subject,
 )

@@ -29,6 +29,7 @@ async def prepare_grep(context: ToolContext, arguments: GrepArguments) -> Intent
     path = context.workspace.folder(arguments.path)
 
     async def act() -> Result:
+        context.workspace.check_folder(path)
         try:
             found = await search(
                 path, arguments.pattern, arguments.glob, arguments.ignore_case, MAX_MATCHES + 1
@@ -71,6 +72,7 @@ async def prepare_glob(context: ToolContext, arguments: GlobArguments) -> Intent
     path = context.workspace.folder(arguments.path)
 
     async def act() -> Result:
+        context.workspace.check_folder(path)
         found = await asyncio.to_thread(glob_files, path, arguments.pattern, MAX_FILES + 1)
         if not found:
             return Result(f"No file matches {arguments.pattern}.")
@@ -101,6 +103,7 @@ async def prepare_list(context: ToolContext, arguments: ListArguments) -> Intent
     path = context.workspace.folder(arguments.path)
 
     async def act() -> Result:
+        context.workspace.check_folder(path)
         try:
             entries = await asyncio.to_thread(_entries, path)
         except OSError as error:

@@ -59,13 +59,14 @@ class Arguments(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
-    cwd = context.workspace.folder(arguments.path)
+    folder = cwd = context.workspace.folder(arguments.path)
     words = shell(arguments.command)
     if context.mode.boxed:
         mounts, cwd = context.workspace.mounts, context.workspace.outside(cwd)
         words = boxed(words, mounts, cwd)
 
     async def act() -> Result:
+        context.workspace.check_folder(folder)
         if arguments.background:
             await context.commands.make_room()
         command = await context.commands.start(words, cwd, here=context.mode.boxed)

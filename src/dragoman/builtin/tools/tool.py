@@ -63,6 +63,15 @@ class Intent:
     scope: Scope | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a call is about, known from its arguments alone."""
+
+    title: str
+    locations: Sequence[Json] = ()
+    scope: Scope | None = None
+
+
 Prepare = Callable[["ToolContext", Any], Awaitable[Intent]]
 
 
@@ -76,6 +85,8 @@ class Tool:
     description: str
     arguments: type[msgspec.Struct]
     prepare: Prepare
+    subject: Callable[[ToolContext, Any], Subject] | None = None
+    """Of a tool whose `prepare` reads files: rules decide on the subject first."""
     mcp: Json | None = None
     """`server` and `tool` of an MCP server's tool, for policy rules."""
 

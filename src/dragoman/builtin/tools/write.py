@@ -10,12 +10,17 @@ from msgspec import Meta
 
 from dragoman.builtin.errors import ToolError
 from dragoman.builtin.tools.context import ToolContext
-from dragoman.builtin.tools.tool import Intent, Result, Scope, Tool, diff_content
+from dragoman.builtin.tools.tool import Intent, Result, Scope, Subject, Tool, diff_content
 
 
 class Arguments(msgspec.Struct, forbid_unknown_fields=True):
     path: Annotated[str, Meta(description="The file; missing folders are made.")]
     content: Annotated[str, Meta(description="All that the file shall contain.")]
+
+
+def subject(context: ToolContext, arguments: Arguments) -> Subject:
+    path = context.workspace.path(arguments.path)
+    return Subject(f"Write {context.workspace.show(path)}", [{"path": path}], folder_scope(context, path))
 
 
 async def prepare(context: ToolContext, arguments: Arguments) -> Intent:
@@ -51,4 +56,5 @@ write = Tool(
     "Write a whole file. To change a part of a file, use edit.",
     Arguments,
     prepare,
+    subject,
 )

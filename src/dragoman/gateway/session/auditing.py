@@ -32,6 +32,8 @@ class HasAudit(Protocol):
 class WatchesCalls(Protocol):
     def watches_calls(self) -> bool: ...
 
+    def ran_nothing(self, tool: JsonObject) -> bool: ...
+
 
 class Audited(Protocol):
     """The part of a session that is looked at here."""
@@ -68,10 +70,11 @@ def see_tool(session: Audited, tool: JsonObject) -> None:
 
 def tool_ended(session: Audited, tool: JsonObject) -> None:
     """A tool call ended, or was closed with its turn; one that reached no rules is marked, here or by `unmediated`."""
-    session.tools.record_late(tool.get("toolCallId"))
     facts: dict[str, Any] = {"status": _word(tool.get("status"))}
     told = session.tools.slipped_by(tool) and session.policy.watches_calls()
-    if not told and not session.tools.is_mediated(tool.get("toolCallId")):
+    if session.policy.ran_nothing(tool):
+        facts |= {"reason": "not_run", **_known(session, tool)}
+    elif not told and not session.tools.is_mediated(tool.get("toolCallId")):
         facts |= {"unmediated": True, **_known(session, tool)}
     _tool(session, "tool_ended", tool, facts)
     session.tools.end_mediation(tool.get("toolCallId"))
@@ -105,10 +108,9 @@ def asked(session: Audited, verdict: Verdict | None, policy: Policy, call: objec
         session.gateway.audit.record("decision", _decision(session, verdict, policy, call), _secrets(verdict))
 
 
-def untold(session: Audited, verdict: Verdict, policy: Policy, tool: JsonObject) -> None:
+def untold(session: Audited, tool: JsonObject) -> None:
     """A hook told of a call of which the agent tells nothing: a plan, or one that the agent itself refused."""
     _tool(session, "tool_begun", tool, _named(tool))
-    asked(session, verdict, policy, tool.get("toolCallId"))
     _tool(session, "tool_ended", tool, {"status": None, "reason": "untold"})
 
 

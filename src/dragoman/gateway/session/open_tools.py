@@ -29,8 +29,8 @@ class OpenTools:
         """Calls with a recorded decision."""
         self.names: BoundedDict[JsonObject] = BoundedDict(limits.OPEN_TOOL_CALLS)
         """What the audit calls the calls of this turn: the end of one need not say what it was."""
-        self._undecided: BoundedDict[Callable[[bool], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
-        """By call: records that no rule was about it, unless the agent asks, and whether the agent told of it."""
+        self._expected: BoundedDict[Callable[[], None]] = BoundedDict(limits.OPEN_TOOL_CALLS)
+        """By call that a hook told of: records that the agent told nothing of it."""
         self._slipped = False
         self.seen = SeenCalls()
         self.allowed = AllowedCalls()
@@ -43,7 +43,6 @@ class OpenTools:
         """The agent asked about this call, or told of it, before it ran."""
         if isinstance(tool_id, str):
             self._mediated[tool_id] = None
-            self._undecided.pop(tool_id, None)
 
     def end_mediation(self, tool_id: object) -> None:
         """The end of a call was recorded: another one with its id has to reach the rules itself."""
@@ -63,23 +62,10 @@ class OpenTools:
         """Whether the call ended in this turn, and none of its id was begun since."""
         return isinstance(tool_id, str) and tool_id in self._told and tool_id not in self._open
 
-    def decide_late(self, tool_id: object, record: Callable[[bool], None]) -> None:
-        """`record` what was decided about a call later, unless it is decided otherwise before."""
-        if isinstance(tool_id, str):
-            self._undecided[tool_id] = record
-        if not isinstance(tool_id, str) or tool_id not in self._undecided:  # its id cannot be stored
-            record(True)
-
-    def settle(self, tool_id: object) -> None:
-        """The agent asks no more about a call; one that it has not told of yet waits for that, or for the turn's end."""
-        if self.told(tool_id):
-            self.record_late(tool_id)
-
-    def record_late(self, tool_id: object, *, told: bool = True) -> None:
-        """The call has ended, or the turn without the agent having told of it."""
-        record = self._undecided.pop(tool_id, None) if isinstance(tool_id, str) else None
-        if record is not None:
-            record(told)
+    def expect(self, tool_id: object, untold: Callable[[], None]) -> None:
+        """A hook told of a call; `untold` is called at the end of the turn if the agent has not told of it by then."""
+        if isinstance(tool_id, str) and not self.told(tool_id):
+            self._expected[tool_id] = untold
 
     def slipped_by(self, tool: JsonObject) -> bool:
         """Whether this update completes a call that never reached the rules."""
@@ -102,6 +88,7 @@ class OpenTools:
         ended_before = self.has_ended(tool_id)
         if "sessionUpdate" in tool:
             self._told[tool_id] = None
+            self._expected.pop(tool_id, None)
         if is_one_of(tool.get("status"), FINAL):
             known = self._open.pop(tool_id, None) is not None
             self._since.pop(tool_id, None)
@@ -143,8 +130,9 @@ class OpenTools:
         ]
         for update in closing:
             tell(update)
-        for tool_id in list(self._undecided):
-            self.record_late(tool_id, told=False)  # an agent need not tell of a call that its hook told of
+        for untold in list(self._expected.values()):
+            untold()
+        self._expected.clear()
         self._open.clear()
         self._since.clear()
         self._told.clear()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.access.mediation import FULL, NONE, check_level, mediation_of
-from dragoman.gateway.json_types import JsonObject, decode_object, encode
+from dragoman.gateway.json_types import JsonObject, decode_object, encode, own_meta
 from dragoman.gateway.session import auditing
 from dragoman.gateway.session.policy.gate import ALLOWED, DENIED, Gate, Step
 from dragoman.gateway.session.policy.hook_question import HookQuestion
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ASKS_WITHIN = 1.0
-"""Seconds after its hook in which an agent asks about a call itself, if it does."""
 RESERVED = ("default", "built in")
 """Names in records that are not those of rules."""
 
@@ -80,17 +78,19 @@ class SessionPolicy:
     def passes(self, request: Request, tool: JsonObject, options: object, unasked: object) -> bool:
         """Answer for a call that its agent would not have asked about, if no rule decides it; else False.
 
-        Where a rule asks and `unasked` is "rules", the answer says so, and the agent asks.
+        Where a rule asks and `unasked` is "rules" or "first", the answer says so, and the agent asks. With "first" it
+        asks too where no rule decides.
         """
         known = self._session.tools.filled(tool)
-        verdict = decide_unasked(self.rules, known, self.surroundings(known), self.remembered)
+        deciding = decide if unasked == "first" else decide_unasked
+        verdict = deciding(self.rules, known, self.surroundings(known), self.remembered)
         default = (verdict.decision, verdict.rule) == ("allow", DEFAULT)
         option = choose_option("allow", options)
         outcome: JsonObject = {"outcome": "selected", "optionId": option}
         if isinstance(request, HookQuestion) and self._was_allowed(verdict, known):
             request.reply(encode({"outcome": outcome}))
             return True
-        if verdict.decision == "ask" and unasked == "rules":
+        if verdict.decision == "ask" and unasked in ("rules", "first"):
             outcome = {"outcome": "cancelled"}
         elif self._session.cancelling or not default or option is None:
             return False
@@ -106,10 +106,10 @@ class SessionPolicy:
 
         if verdict.decision == "ask":
             reply()  # the agent asks, and that is recorded
-        elif isinstance(request, HookQuestion) and self._session.gateway.audit.ready:
-            self._record_late(verdict, known)
-            self._session.services.checkpoints.after(reply)
         else:
+            if isinstance(request, HookQuestion):
+                untold = partial(auditing.untold, self._session, known)
+                self._session.tools.expect(known.get("toolCallId"), untold)
             self.carry_out(verdict, known, outcome, reply, refuse, journaled=False)
         return True
 
@@ -117,19 +117,6 @@ class SessionPolicy:
         """Whether a call that a hook tells of was allowed when the agent asked about it: Qwen Code asks first."""
         allowed, call = self._session.tools.allowed, tool.get("toolCallId")
         return verdict.decision != "deny" and allowed.covers(verdict.act, call, verdict.wanted, by_hook=False)
-
-    def _record_late(self, verdict: Verdict, tool: JsonObject) -> None:
-        """Record that no rule is about a call in a moment, unless the agent asks: then that is the decision."""
-        session, rules, call = self._session, self.rules, tool.get("toolCallId")
-
-        def record(told: bool) -> None:
-            if told:
-                auditing.asked(session, verdict, rules, call)
-            else:
-                auditing.untold(session, verdict, rules, tool)
-
-        session.tools.decide_late(call, record)
-        asyncio.get_running_loop().call_later(ASKS_WITHIN, session.tools.settle, call)
 
     def serve(self, request: Request, go_on: Callable[[], None]) -> None:
         """Call `go_on` if an agent's `fs/*` or `terminal/create` is allowed; raises if it is denied."""
@@ -255,6 +242,10 @@ class SessionPolicy:
             return False
         mediation = mediation_of(session.agent_config, boxed=self._boxed)
         return mediation.in_mode(session.options.value(MODE)) != NONE
+
+    def ran_nothing(self, tool: JsonObject) -> bool:
+        """Whether a call failed before it did anything: the built-in agent, which is of this program, says so."""
+        return self._session.agent_config.kind == "builtin" and own_meta(tool).get("notRun") is True
 
     def slipped(self, title: object) -> None:
         """Tell, once in a turn, that an agent which tells of every call did not; with `policy.require` end the turn."""

@@ -213,6 +213,7 @@ def take_unasked(params: JsonObject) -> object:
     """The mark of a call that an agent of ours would not have asked about, removed from the params; None without one.
 
     `True`: a person is asked if a rule says so. `"rules"`: only rules are asked, and the agent asks people itself.
+    `"first"`: so too, and where no rule is about the call, the agent asks.
     """
     own = own_meta(params)
     if "unasked" not in own:
