@@ -256,7 +256,7 @@ def test_the_end_of_a_turn_compares_files_now_and_then(
     os.link(watched.folder / "a", tmp_path / "outside")
     watched.record("begin")
     (tmp_path / "outside").write_text("through a link outside")
-    monkeypatch.setattr("dragoman.checkpoints.recording.COMPARE_AFTER", 0.0)
+    monkeypatch.setattr("dragoman.checkpoints.watching.known.COMPARE_AFTER", 0.0)
     assert watched.record("end").tree == compared(watched)
 
 

@@ -79,7 +79,7 @@ class Engine:
 
     def unchanged(self, session_id: str, root: str, mark: Mark) -> Known | None:
         """What the session recorded last, if the project is certainly still so; quick, for the event loop too."""
-        return self._recorder.unchanged(session_id, root, mark)
+        return self._recorder.knowledge.covering(session_id, root, mark)
 
     def append(self, session_id: str, root: str, known: Known, marks: Marks) -> None:
         """Record beginnings and ends of turns between which nothing changed."""

@@ -25,8 +25,6 @@ from dragoman.checkpoints.repository import Repository, checked
 from dragoman.checkpoints.watching.known import Knowledge, Known
 from dragoman.gateway.ports.checkpoints import Checkpoint, CheckpointError, Mark
 
-COMPARE_AFTER = 30.0
-"""Seconds after which the end of a turn compares files although no change was noticed: a few kinds are not."""
 FEW_BYTES = 4 << 20
 """Bytes of changed files that are read here; more is read by way of `git fast-import`, into a pack."""
 KNOWN_TURNS = 4096
@@ -43,17 +41,12 @@ class Recorder:
         self._turns: dict[str, tuple[str, int]] = {}
         """The last commit of each session that was recorded here, and the number of its turn."""
 
-    def unchanged(self, session_id: str, root: str, mark: Mark) -> Known | None:
-        """What the session recorded last, if the project is certainly still so; quick, for the event loop too."""
-        known = self.knowledge.look_up(session_id, root)
-        return known if known is not None and _counts(known, mark) else None
-
     @contextmanager
     def record(
         self, repository: Repository, capture: Capture, session_id: str, root: str, mark: Mark
     ) -> Iterator[Checkpoint]:
         """Record a project; the checkpoint is there in the block, what is for later checkpoints comes after it."""
-        known = self.unchanged(session_id, root, mark)
+        known = self.knowledge.covering(session_id, root, mark)
         if known is not None:
             yield self.append(repository, session_id, known, [(mark, time.time())])
             return
@@ -65,7 +58,12 @@ class Recorder:
             self._watch(capture, session_id, root)
         before = self.knowledge.last(session_id, root)
         begun = self.knowledge.begin(root)
-        if before is not None and begun is not None and begun[0] is before.watch and _counts(before, mark):
+        if (
+            before is not None
+            and begun is not None
+            and begun[0] is before.watch
+            and before.is_recent_for(mark)
+        ):
             made = self._patch(repository, session_id, before, mark, capture.largest)
             if made is not None:
                 self.knowledge.learn(session_id, root, made, begun, before.compared)
@@ -162,13 +160,6 @@ class Recorder:
     def forget(self, session_id: str) -> None:
         self.knowledge.forget(session_id)
         self._turns.pop(session_id, None)
-
-
-def _counts(known: Known, mark: Mark) -> bool:
-    """Whether what is known is recent enough, and the checkpoint is not one that always compares."""
-    if mark.kind == "begin":
-        return True
-    return mark.kind == "end" and time.monotonic() - known.compared <= COMPARE_AFTER
 
 
 def _changes(

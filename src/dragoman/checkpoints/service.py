@@ -101,10 +101,12 @@ class CheckpointService(Checkpoints):
     ) -> bool:
         if session_id in self._changing or "_engine" not in self.__dict__:
             return False
-        known = self._engine.unchanged(session_id, folder, mark)
+        batch = self._batches.get(session_id)
+        known = batch.known if batch is not None and batch.folder == folder else None
+        if known is None or not known.covers(mark):
+            known = self._engine.unchanged(session_id, folder, mark)
         if known is None:
             return False
-        batch = self._batches.get(session_id)
         if batch is None:
             batch = self._batches[session_id] = Batch(folder, known, failed)
             asyncio.get_running_loop().call_later(WRITE_AFTER, self._write_soon, session_id, batch)

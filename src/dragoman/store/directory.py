@@ -9,7 +9,6 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -210,18 +209,11 @@ class DirectoryWriter(Threads):
         return running
 
     def update(
-        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool = False
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, describes: bool
     ) -> None:
-        """Change a record and its description, after all earlier changes of its session.
-
-        `soon`: the record alone, within a second; of several such changes of a session only the last is written.
-        """
-        write = partial(self._write, session_id, epoch, columns, done)
-        if soon:
-            self.soon(session_id, write)
-        else:
-            self._held.pop(session_id, lambda: None)()
-            write(describes=True)
+        """Change a record, and with `describes` its description, after all earlier changes of its session."""
+        self._held.pop(session_id, lambda: None)()
+        self._write(session_id, epoch, columns, done, describes=describes)
 
     def soon(self, key: object, write: Callable[[], object]) -> None:
         """Call `write` within a second; of several calls with the same key only the last counts."""
@@ -251,7 +243,7 @@ class DirectoryWriter(Threads):
             await asyncio.wait([self._last], timeout=limits.DIRECTORY_SECONDS)
 
     def _write(
-        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, describes: bool = False
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, describes: bool
     ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             change(connection, session_id, columns, epoch)

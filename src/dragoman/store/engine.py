@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -119,22 +120,30 @@ class FileStore(Leases):
     def update(
         self, session_id: str, epoch: int, changes: port.SessionChanges, done: port.Done | None = None
     ) -> None:
-        self._change(session_id, epoch, directory.columns(changes), done or (lambda error: None))
+        if (refusal := self._refusal()) is None:
+            columns = directory.columns(changes)
+            self._change(session_id, epoch, columns, done or (lambda error: None), describes=True)
+        elif done is not None:
+            done(refusal)
 
     def touch(self, session_id: str, epoch: int, state: str, done: port.Done) -> None:
-        columns = {"state": state, "updated_at": timestamps.now()}
-        self._change(session_id, epoch, columns, done, soon=True)
+        if (refusal := self._refusal()) is not None:
+            done(refusal)
+        else:
+            touched = partial(self._touch, session_id, epoch, state, time.time_ns(), done)
+            self._writer.soon(session_id, touched)
+
+    def _touch(self, session_id: str, epoch: int, state: str, moment: int, done: port.Done) -> None:
+        columns = {"state": state, "updated_at": timestamps.timestamp(moment // 1_000_000)}
+        self._change(session_id, epoch, columns, done, describes=False)
 
     def _change(
-        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, soon: bool = False
+        self, session_id: str, epoch: int, columns: Columns, done: port.Done, *, describes: bool
     ) -> None:
         owned = self._owned.get(session_id)
         if owned is not None:
             columns["last_seq"] = owned.writer.last_seq
-        if (refusal := self._refusal()) is not None:
-            done(refusal)
-        else:
-            self._writer.update(session_id, epoch, columns, done, soon=soon)
+        self._writer.update(session_id, epoch, columns, done, describes=describes)
 
     async def find(self, agent: str, agent_session_id: str) -> port.SessionRecord | None:
         return await self._query(lambda c: directory.find(c, agent, agent_session_id))

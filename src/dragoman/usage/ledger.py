@@ -7,10 +7,11 @@ the entry: the ledger has what was told last, also if another process wrote it, 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
+import secrets
 import sqlite3
 from collections.abc import Awaitable, Callable
-from itertools import pairwise
 from typing import Any, Protocol, TypeVar
 
 from dragoman.gateway.ports.store import StoreClosed
@@ -53,6 +54,11 @@ class UsageLedger:
         self._waiting: dict[tuple[str, int], Entry] = {}
         """Not in the database yet, by turn and part; written within a second, later if writing fails."""
         self._fails = False
+        self._prefix = secrets.token_hex(8)
+        self._turns = itertools.count(1)
+
+    def new_turn(self) -> str:
+        return f"{self._prefix}-{next(self._turns)}"
 
     def add(self, entries: list[Entry]) -> None:
         if not self._writable:
@@ -152,7 +158,7 @@ def _difference(connection: sqlite3.Connection, entry: Entry, told: Money) -> in
         steps[0] = min(told.amount, steps[0] + (estimated or 0))
     if len(steps) < 2:
         return None
-    return sum(later - earlier if later >= earlier else later for earlier, later in pairwise(steps))
+    return sum(later - earlier if later >= earlier else later for earlier, later in itertools.pairwise(steps))
 
 
 def _told_before(connection: sqlite3.Connection, entry: Entry, currency: str) -> int | None:

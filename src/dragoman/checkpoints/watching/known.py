@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dragoman.checkpoints.watching.project_watch import CannotWatch, ProjectWatch
-from dragoman.gateway.ports.checkpoints import Checkpoint
+from dragoman.gateway.ports.checkpoints import Checkpoint, Mark
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +18,8 @@ PROJECTS = 16
 """Projects that are watched at once, those used last: the kernel has 128 queues for all programs of a user."""
 SESSIONS = 1024
 """Sessions whose last tree is known, those used last; any other session's project is compared."""
+COMPARE_AFTER = 30.0
+"""Seconds after which the end of a turn compares files although no change was noticed: a few kinds are not."""
 RETRY_AFTER = 600.0
 """Seconds until a project that could not be watched is tried again."""
 
@@ -35,11 +37,22 @@ class Known:
     """When files were compared, by `time.monotonic`."""
 
     def holds(self) -> bool:
+        """Whether the project is certainly still so; quick, for the event loop too."""
         return self.watch.quiet_since(self.generation)
+
+    def covers(self, mark: Mark) -> bool:
+        """Whether a checkpoint may be made of it without a look at the files."""
+        return self.is_recent_for(mark) and self.holds()
+
+    def is_recent_for(self, mark: Mark) -> bool:
+        """Whether it is recent enough for a checkpoint, and that is not one that always compares."""
+        if mark.kind == "begin":
+            return True
+        return mark.kind == "end" and time.monotonic() - self.compared <= COMPARE_AFTER
 
 
 class Knowledge:
-    """Its calls are for any thread; of those only `look_up` and `last` are for the event loop."""
+    """Its calls are for any thread; of those only `covering` and `last` are for the event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,10 +61,10 @@ class Knowledge:
         self._known: OrderedDict[str, tuple[str, Known]] = OrderedDict()
         self._closed = False
 
-    def look_up(self, session_id: str, root: str) -> Known | None:
+    def covering(self, session_id: str, root: str, mark: Mark) -> Known | None:
         """What the session recorded last, if the project is certainly the same still."""
         known = self.last(session_id, root)
-        return known if known is not None and known.holds() else None
+        return known if known is not None and known.covers(mark) else None
 
     def last(self, session_id: str, root: str) -> Known | None:
         """What the session recorded last; the project may have changed since."""

@@ -9,7 +9,7 @@ Each time the queue is emptied, `generation` rises first. So a comparison that b
 is the present one and the queue is empty; else the names of the events say which files may have changed since.
 
 inotify does not report a write through a shared mapping before the file is closed, nor a write through a hard link
-outside the project. Such a change is found when files are compared the next time (`recording.COMPARE_AFTER`).
+outside the project. Such a change is found when files are compared the next time (`known.COMPARE_AFTER`).
 """
 
 from __future__ import annotations

@@ -129,6 +129,9 @@ class UsageFigures:
 class Ledger(Protocol):
     figures: UsageFigures
 
+    def new_turn(self) -> str:
+        """An id for the entries of one turn, which no other turn has, also of other processes."""
+
     def add(self, entries: list[Entry]) -> None:
         """Write the entries of a turn soon, without waiting for it; never raises."""
 

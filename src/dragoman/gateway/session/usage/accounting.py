@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.gateway.json_types import JsonObject
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.runtime import Runtime
     from dragoman.gateway.session.settings.options import Options
     from dragoman.gateway.session.updates import AgentUpdates
+
+
+_UNTOLD = [Used(None)]
 
 
 class Accounted(Protocol):
@@ -54,11 +56,11 @@ def turn_ended(
         return
     before, told = session.updates.meter.take()
     config = session.agent_config
-    parts = read_turn(outcome, ours=config.kind in OURS) or [Used(None)]
-    if any(part.cost is not None for part in parts):
+    parts = read_turn(outcome, ours=config.kind in OURS) or _UNTOLD
+    if parts is not _UNTOLD and any(part.cost is not None for part in parts):
         told = None  # the same cost, as the session's
     chosen = name(session.options.value(MODEL))
-    turn_id, at = secrets.token_hex(8), timestamps.now()
+    turn_id, at = ledger.new_turn(), timestamps.now()
     ledger.add(
         [
             Entry(

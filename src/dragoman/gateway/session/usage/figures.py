@@ -72,7 +72,7 @@ def read_turn(outcome: JsonObject, *, ours: bool) -> list[Used]:
         found = list(_parts(own_meta(holder).get("usage")))
         if found:
             return found
-    tokens = read_tokens(outcome.get("usage"))
+    tokens = read_tokens(outcome["usage"]) if "usage" in outcome else None
     return [Used(tokens)] if tokens is not None else []
 
 
