@@ -59,6 +59,8 @@ OTEL_WANTED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOIN
 FILES = 16384
 """Open files to allow, if the system permits: a live session has its journal, its lock, and the pipes of its agent."""
 
+COLLECT_AFTER = 5_000
+"""New objects until garbage is looked for: with Python's 700, one turn in twenty waits for that."""
 SWITCH_INTERVAL = 0.001
 """Seconds between thread switches: with Python's 5 ms, waiting for a thread that reads a journal adds latency."""
 
@@ -144,6 +146,7 @@ async def gateway(
     running = policies.gateway = Gateway(config, outside)
     neighbours = await _listen_to_processes(running, store)
     gc.freeze()  # permanent objects: later collections, which block the loop, skip them
+    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
     ending = asyncio.Event()
     unlisted = asyncio.create_task(log_unlisted(store, ending))
     try:
