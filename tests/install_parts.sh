@@ -3,7 +3,7 @@
 # `tests/install_parts.sh long` also installs what only `make test-long` needs.
 
 parts='bwrap=bubblewrap /usr/sbin/sshd=openssh-server ssh=openssh-client podman=podman /usr/sbin/runc=runc'
-[ "$1" = long ] && parts="$parts mmdebstrap=mmdebstrap /usr/lib/cni/dnsname=golang-github-containernetworking-plugin-dnsname"
+[ "$1" = long ] && parts="$parts mmdebstrap=mmdebstrap /usr/lib/cni/dnsname=golang-github-containernetworking-plugin-dnsname nvim=neovim emacs=emacs-nox systemd-analyze=systemd"
 
 lacking() {
 	for part in $parts; do

@@ -69,6 +69,7 @@ COMMANDS = {
     "mcp": ("dragoman.cli.mcp:mcp", "List the MCP servers that every agent gets."),
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
+    "editor": ("dragoman.cli.setup.editor:editor", "Put Dragoman into editors, and take it out again."),
     "completion": ("dragoman.cli.completion:completion", "Print the completion script for a shell."),
     "man": ("dragoman.cli.man:man", "Print the manual page."),
     "config": ("dragoman.cli.config:config", "Show, change, find, create and trust configuration."),

@@ -169,6 +169,14 @@ EXAMPLES: dict[str, dict[str, str]] = {
     "mcp list": {"dragoman mcp list": ""},
     "backup": {"dragoman backup ~/dragoman.tar.gz": ""},
     "restore": {"dragoman restore ~/dragoman.tar.gz": "", "dragoman restore --replace ~/dragoman.tar.gz": ""},
+    "editor": {"dragoman editor list": "", "dragoman editor install zed --agent claude": ""},
+    "editor install": {
+        "dragoman editor install zed --agent claude": "",
+        "dragoman editor install codecompanion -a gemini --sandbox bubblewrap": "",
+    },
+    "editor list": {"dragoman editor list": ""},
+    "editor remove": {"dragoman editor remove zed": ""},
+    "editor show": {"dragoman editor show vscode --agent claude": ""},
     "completion": {
         'eval "$(dragoman completion bash)"': "in ~/.bashrc",
         'eval "$(dragoman completion zsh)"': "in ~/.zshrc, behind compinit",

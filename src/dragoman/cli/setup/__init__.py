@@ -1,0 +1,1 @@
+"""Commands that set up other programs: editors, and the service manager of the system."""
