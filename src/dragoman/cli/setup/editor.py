@@ -58,7 +58,7 @@ def editor() -> None:
 @editor.command("list")
 @AS_JSON
 def list_editors(as_json: bool) -> None:
-    """Show the editors, whether their settings are here, and what in them starts Dragoman."""
+    """Show the editors, and what in their settings starts Dragoman."""
     from dragoman.cli.terminal.table import print_table
 
     machine = Machine.this(os.environ)
