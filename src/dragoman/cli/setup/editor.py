@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from dragoman.cli.commands import AS_JSON, SETTINGS
+from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.setup.consent import NOT_DONE, YES, agreed, diff_of, make, show_diff
 from dragoman.config.errors import ConfigError
 from dragoman.edited_file import Change, EditError
@@ -50,7 +50,7 @@ LAUNCH = _options(
 )
 
 
-@click.group(context_settings=SETTINGS)
+@click.group(cls=WholeLines, context_settings=SETTINGS)
 def editor() -> None:
     """Put Dragoman into editors, and take it out again."""
 
