@@ -35,6 +35,7 @@ from dragoman.client.events import (
     UserMessage,
 )
 from dragoman.client.gateway import Gateway, SessionInfo
+from dragoman.client.history import FileChange, Message, Rewound, SessionChanges
 from dragoman.client.question import Option, Question
 from dragoman.client.session import QueuedPrompt, Session
 from dragoman.client.stream import EventStream
@@ -48,9 +49,11 @@ __all__ = [
     "DragomanError",
     "Event",
     "EventStream",
+    "FileChange",
     "Gateway",
     "InfoChanged",
     "LoginRequired",
+    "Message",
     "ModeChanged",
     "NoSuchOption",
     "Notice",
@@ -61,7 +64,9 @@ __all__ = [
     "Question",
     "QueuedPrompt",
     "RequestRefused",
+    "Rewound",
     "Session",
+    "SessionChanges",
     "SessionInfo",
     "StreamOverflow",
     "Text",

@@ -46,6 +46,12 @@ class Gateway:
         self.about: JsonObject = {}
         """The gateway's answer to `initialize`."""
 
+    @property
+    def agents(self) -> list[str]:
+        """The names of the agents that sessions can have."""
+        names = own_meta(self.about).get("agents")
+        return [str(name) for name in names] if isinstance(names, list) else []
+
     async def open(self) -> Gateway:
         self.about = await self.connection.open(*self._hello)
         return self
@@ -84,9 +90,13 @@ class Gateway:
             params["_meta"] = {"dragoman": own}
         return await self._begin("session/new", params, folder, on_question, watch)
 
-    async def fork(self, session: Session, *, on_question: OnQuestion | None = None) -> Session:
-        """Begin a session that continues a copy of this conversation."""
+    async def fork(
+        self, session: Session, *, agent: str | None = None, on_question: OnQuestion | None = None
+    ) -> Session:
+        """Begin a session that continues a copy of this conversation, with another agent if one is given."""
         params: JsonObject = {"sessionId": session.id, "cwd": session.cwd, "mcpServers": []}
+        if agent is not None:
+            params["_meta"] = {"dragoman": {"agent": agent}}
         return await self._begin("session/fork", params, session.cwd, on_question)
 
     async def _begin(

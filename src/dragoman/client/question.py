@@ -85,11 +85,14 @@ class Question(Event):
         """Allow this call, once; raises `NoSuchOption` where the question is a choice between several."""
         self.choose(self._only("allow_once"))
 
-    def reject(self) -> None:
-        """Refuse this call; where no option refuses, the question is answered as cancelled."""
+    def reject(self, reason: str | None = None) -> None:
+        """Refuse this call; where no option refuses, the question is answered as cancelled.
+
+        An agent that can gets the `reason`, so that it does something else.
+        """
         refusing = [option for option in self.options if option.kind.startswith("reject")]
         refusing.sort(key=lambda option: option.lasting)
-        self.choose(refusing[0] if refusing else None)
+        self.choose(refusing[0] if refusing else None, reason=reason)
 
     def choose(
         self,
@@ -97,10 +100,12 @@ class Question(Event):
         *,
         rule: str | None = None,
         remember: Mapping[str, Any] | None = None,
+        reason: str | None = None,
     ) -> None:
         """Answer with an offered option or its id; None answers `cancelled`.
 
-        `rule` names what decided, if it was not a person; `remember` is what is to hold for longer.
+        `rule` names what decided, if it was not a person; `remember` is what is to hold for longer; `reason` is for the
+        agent.
         """
         id = option.id if isinstance(option, Option) else option
         known = next((offered for offered in self.options if offered.id == id), None)
@@ -110,7 +115,7 @@ class Question(Event):
         if not self.open:
             return
         outcome = {"outcome": "cancelled"} if id is None else {"outcome": "selected", "optionId": id}
-        own = {"rule": rule, "remember": remember}
+        own = {"rule": rule, "remember": remember, "reason": reason}
         told = {name: value for name, value in own.items() if value is not None}
         meta = {"_meta": {"dragoman": told}} if told else {}
         self._answering.allowed = known is not None and known.kind.startswith("allow")

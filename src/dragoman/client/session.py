@@ -13,6 +13,16 @@ from typing import Any
 from dragoman.client.connection import Connection
 from dragoman.client.errors import DragomanError, RequestRefused, error_of
 from dragoman.client.events import Event, InfoChanged, Notice, OptionsChanged, TurnEnded
+from dragoman.client.history import (
+    Message,
+    Rewound,
+    SessionChanges,
+    Shared,
+    What,
+    read_changes,
+    read_message,
+    read_rewound,
+)
 from dragoman.client.question import Question
 from dragoman.client.reading import read_update
 from dragoman.client.stream import EventStream
@@ -292,6 +302,29 @@ class Session:
             self._withdraw(held)
             return
         await self._call("_dragoman/queue/withdraw", id=id)
+
+    # -- going back
+
+    async def messages(self) -> list[Message]:
+        """The messages that the session can go back to, the oldest first."""
+        result = await self._call("_dragoman/messages")
+        return [read_message(entry) for entry in objects(result.get("messages"))]
+
+    async def rewind(
+        self, to: int | str, what: What = "conversation", *, shared: Shared = "refuse"
+    ) -> Rewound:
+        """Go back to before a message, by its number; refused while a turn runs."""
+        return read_rewound(await self._call("_dragoman/rewind", to=to, what=what, shared=shared))
+
+    async def undo(self) -> Rewound:
+        """Bring back what the last rewind or restore undid."""
+        return read_rewound(await self._call("_dragoman/rewind", undo=True))
+
+    async def changes(self, turn: int | None = None, *, since: int | None = None) -> SessionChanges:
+        """What the session changed in its project: all, one turn, or all since a message."""
+        wanted = {"turn": turn, "since": since}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return read_changes(await self._call("_dragoman/changes", **given))
 
     # -- settings and end
 

@@ -20,6 +20,7 @@ from dragoman.client import turn as aio_turn
 from dragoman.client.errors import ConnectionLost
 from dragoman.client.events import Event, TurnEnded
 from dragoman.client.gateway import SessionInfo
+from dragoman.client.history import Message, Rewound, SessionChanges, Shared, What
 from dragoman.client.question import Question
 from dragoman.client.session import Content, QueuedPrompt
 from dragoman.wire.json_types import JsonObject
@@ -125,8 +126,8 @@ class Gateway:
     ) -> Session:
         return Session(self._loop, self._loop.wait(self._inner.resume(id, cwd, after=after)))
 
-    def fork(self, session: Session) -> Session:
-        return Session(self._loop, self._loop.wait(self._inner.fork(session.inner)))
+    def fork(self, session: Session, *, agent: str | None = None) -> Session:
+        return Session(self._loop, self._loop.wait(self._inner.fork(session.inner, agent=agent)))
 
     def sessions(self, cwd: str | os.PathLike[str] | None = None) -> list[SessionInfo]:
         async def listed() -> list[SessionInfo]:
@@ -170,6 +171,18 @@ class Session:
 
     def queue(self) -> list[QueuedPrompt]:
         return self._loop.wait(self.inner.queue())
+
+    def messages(self) -> list[Message]:
+        return self._loop.wait(self.inner.messages())
+
+    def rewind(self, to: int | str, what: What = "conversation", *, shared: Shared = "refuse") -> Rewound:
+        return self._loop.wait(self.inner.rewind(to, what, shared=shared))
+
+    def undo(self) -> Rewound:
+        return self._loop.wait(self.inner.undo())
+
+    def changes(self, turn: int | None = None, *, since: int | None = None) -> SessionChanges:
+        return self._loop.wait(self.inner.changes(turn, since=since))
 
     def set_option(self, id: str, value: object) -> None:
         self._loop.wait(self.inner.set_option(id, value))

@@ -8,6 +8,7 @@ from dragoman.gateway.client import ClientConnection
 from dragoman.gateway.json_types import as_object, decode_object, encode
 from dragoman.gateway.lifecycle import committing, create, forking, listing, load, restoring, rewinding
 from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.checkpoints.changes import CHANGES
 from dragoman.gateway.session.prompts import prompting
 from dragoman.gateway.session.prompts import requests as queue
 from dragoman.gateway.session.questions.answerer import ANSWER, Answerer
@@ -72,6 +73,7 @@ REQUESTS: dict[str, Handler] = {
     restoring.RESTORE: restoring.restore,
     rewinding.REWIND: rewinding.rewind,
     rewinding.MESSAGES: rewinding.messages,
+    CHANGES: rewinding.changes,
     committing.COMMIT: _in_setup(committing.commit),
     **dict.fromkeys(queue.METHODS, _queue),
     ANSWER: _answer,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.chat.commands import COMMANDS, with_agent_commands
-from dragoman.cli.chat.completion import fuzzy
-from dragoman.cli.chat.content import FOLD_LINES, Pastes, blocks_of
-from dragoman.cli.chat.markdown import CODE, Line, Markdown
+from dragoman.cli.chat.commands.commands import COMMANDS, with_agent_commands
+from dragoman.cli.chat.commands.options import choices_of, find_option
+from dragoman.cli.chat.editor.completion import fuzzy
+from dragoman.cli.chat.editor.content import FOLD_LINES, Pastes, blocks_of
+from dragoman.cli.chat.lines.markdown import CODE, Line, Markdown
+from dragoman.cli.chat.lines.transcript import OUTPUT_LINES, Transcript
+from dragoman.cli.chat.lines.wrapping import wrap
 from dragoman.cli.chat.menu import GRACE, Choice, Menu
-from dragoman.cli.chat.settings import choices_of, find_option
-from dragoman.cli.chat.transcript import OUTPUT_LINES, Transcript
-from dragoman.cli.chat.wrapping import wrap
 from dragoman.client import Event, Notice, Text, Thought, ToolStarted, ToolUpdated, TurnEnded, UserMessage
 from dragoman.client.reading import read_update
 

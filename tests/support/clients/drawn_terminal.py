@@ -12,7 +12,10 @@ from support.rpc_peer import PATIENCE
 
 ENTER, UP = "\r", "\x1b[A"
 
-_PART = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]|([\r\n\b])|([^\x1b\r\n\b]+)|(\x1b)")
+_PART = re.compile(
+    r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b[=>]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x07|"
+    r"([\r\n\b])|([^\x1b\x07\r\n\b]+)|(\x1b)"
+)
 
 
 class Lines:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dragoman.cli.chat.markdown import Line
+from dragoman.cli.chat.lines.markdown import Line, one_line
 from dragoman.cli.chat.menu import Choice, Menu
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.client import Gateway, Session, SessionInfo
@@ -52,8 +52,9 @@ async def open_session(
     sent over it, so those are loaded.
     """
     if wanted.fork is not None:
-        tell("copying the conversation")
-        return Opened(await gateway.fork(wanted.fork), "", replays=False)
+        tell("copying the conversation" + (f" for {wanted.agent}" if wanted.agent else ""))
+        made = await gateway.fork(wanted.fork, agent=wanted.agent)
+        return Opened(made, wanted.agent or "", replays=False)
     if wanted.session is None and not wanted.last and not wanted.pick:
         tell(f"starting {wanted.agent or 'the agent'}")
         made = await gateway.new(wanted.agent, wanted.folder, watch=True)
@@ -92,8 +93,11 @@ async def _find(
 
 async def _pick(sessions: Sequence[SessionInfo], screen: ChatScreen) -> SessionInfo:
     picked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    from dragoman.cli.sessions.state import ago
+
     labels = [
-        Choice(f"{info.title or '(no title)'}  {info.agent}, {info.updated_at[:16]}") for info in sessions
+        Choice(f"{one_line(info.title) or '(no title)'}  {info.agent}, {ago(info.updated_at)}")
+        for info in sessions
     ]
 
     def dismissed() -> None:

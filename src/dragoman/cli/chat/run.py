@@ -36,7 +36,7 @@ def run(folder: Path, paths: Paths, *, agent: str | None, last: bool, pick: bool
         return talk.commands() if talk is not None else {}
 
     screen = ChatScreen(folder, _history(folder, paths), commands)
-    screen.on_line = typed.append
+    screen.editor.on_line = typed.append
 
     def begin() -> Talk:
         nonlocal talk

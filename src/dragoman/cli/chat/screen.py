@@ -14,11 +14,8 @@ from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
-from prompt_toolkit.buffer import Buffer, CompletionState
-from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.filters import Condition, has_focus
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import (
@@ -36,14 +33,13 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from dragoman.cli.chat.completion import ChatCompleter
-from dragoman.cli.chat.content import Pastes
-from dragoman.cli.chat.markdown import Line, safe
+from dragoman.cli.chat.attention import DO_NOT_REPORT, FOCUS_IN, FOCUS_OUT, REPORT, Attention
+from dragoman.cli.chat.editor.editor import COMPLETIONS, Editor
+from dragoman.cli.chat.lines.markdown import Line, safe
+from dragoman.cli.chat.lines.wrapping import wrap
 from dragoman.cli.chat.menu import Menu
-from dragoman.cli.chat.wrapping import wrap
 from dragoman.terminal import clean, unguarded_stdout
 
-SIGN = "> "
 MOVES = "\r\n\b"
 FLUSH_AFTER = 0.03
 """Seconds between two prints of finished lines: more often cannot be read, and costs."""
@@ -51,7 +47,6 @@ REFRESH_AFTER = 0.05
 """Seconds between two drawings of the part that changes."""
 TAIL_ROWS = 12
 EDIT_ROWS = 10
-COMPLETIONS = 6
 BLOCKED = "   clear the line to answer (Ctrl-U)"
 STYLE = Style.from_dict({"status": "ansibrightblack", "queued": "ansibrightblack italic"})
 
@@ -73,36 +68,27 @@ class ChatScreen:
         *,
         read_only: bool = False,
     ) -> None:
-        self.on_line: Callable[[str], None] = lambda text: None
         self.on_interrupt: Callable[[], None] = self.leave
-        self.on_recall: Callable[[], str | None] = lambda: None
-        """Takes the last queued prompt back, for editing; None if there is none."""
+        self.on_steer: Callable[[str], None] = lambda text: None
+        """Gets what is in the line, which is empty if what waits is meant."""
         self.tail: Callable[[int], list[Line]] = lambda columns: []
         self.unfinished: Callable[[], list[Line]] = list
         """What of the tail is to stay when the user leaves."""
         self.queued: Callable[[], Sequence[str]] = tuple
         self.status: Callable[[], str] = str
-        self._sign = "" if read_only else SIGN
         self._menus: list[Menu] = []
         self._finished: list[Line] = []
         self._flushing = self._refreshing = False
-        self._pastes = Pastes()
-        kept: History = FileHistory(str(history)) if history is not None else InMemoryHistory()
-        self.buffer = Buffer(
-            multiline=True,
-            history=kept,
-            completer=ChatCompleter(folder, commands),
-            complete_while_typing=Condition(self._completes),
-            enable_history_search=False,
-            read_only=read_only,
-        )
+        self.editor = Editor(folder, history, commands, read_only=read_only)
+        self._buffer = self.editor.buffer
         self._search = SearchToolbar()
         self._output = CleanOutput.from_pty(unguarded_stdout(), term=os.environ.get("TERM"))
         self._output.enable_cpr = (
             False  # nothing here needs the cursor's position, and some terminals do not tell it
         )
+        self.attention = Attention(self.write_sequence)
         self.app: Application[None] = Application(
-            layout=Layout(self._layout(), focused_element=self.buffer),
+            layout=Layout(self._layout(), focused_element=self._buffer),
             key_bindings=self._keys(),
             output=self._output,
             style=STYLE,
@@ -126,9 +112,18 @@ class ChatScreen:
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, self.leave)  # which restores the terminal
         self.app.after_render += rendered
-        await self.app.run_async(handle_sigint=False)
+        self.write_sequence(REPORT)
+        try:
+            await self.app.run_async(handle_sigint=False)
+        finally:
+            self.write_sequence(DO_NOT_REPORT)
         self._finished += self.unfinished()
         self._flush()
+
+    def write_sequence(self, sequence: str) -> None:
+        """Write a control sequence, which moves nothing; its text must be clean."""
+        self._output.write_raw(sequence)
+        self._output.flush()
 
     def leave(self) -> None:
         if self.app.is_running and not self.app.is_done:
@@ -199,12 +194,7 @@ class ChatScreen:
         self.refresh()
 
     def _menu_takes_keys(self) -> bool:
-        return bool(self._menus) and not self.buffer.text and self._menus[0].ready
-
-    def _completes(self) -> bool:
-        before = self.buffer.document.text_before_cursor
-        word = before.split()[-1] if before and not before[-1].isspace() else ""
-        return word.startswith("@") or (before.startswith("/") and " " not in before)
+        return bool(self._menus) and not self.editor.asking and not self.editor.text and self._menus[0].ready
 
     # -- layout
 
@@ -218,9 +208,9 @@ class ChatScreen:
             )
 
         editor = Window(
-            BufferControl(self.buffer, search_buffer_control=self._search.control, preview_search=True),
+            BufferControl(self._buffer, search_buffer_control=self._search.control, preview_search=True),
             get_line_prefix=lambda number, wrapped: (
-                [("ansigreen bold", self._sign)] if not number and not wrapped else [("", "  ")]
+                [("ansigreen bold", self.editor.sign)] if not number and not wrapped else [("", "  ")]
             ),
             wrap_lines=True,
             dont_extend_height=True,
@@ -238,33 +228,16 @@ class ChatScreen:
                 window(self._queued_lines, 6),
                 editor,
                 self._search,
-                window(self._completion_lines, COMPLETIONS),
+                window(self.editor.completion_lines, COMPLETIONS),
                 status,
             ]
         )
 
     def _menu_lines(self) -> list[Line]:
-        if not self._menus:
+        if not self._menus or self.editor.asking:
             return []
-        blocked = [[("ansiyellow", BLOCKED)]] if self.buffer.text else []
+        blocked = [[("ansiyellow", BLOCKED)]] if self.editor.text else []
         return [*self._menus[0].lines(), *blocked]
-
-    def _completion_lines(self) -> list[Line]:
-        state = self.buffer.complete_state
-        if state is None:
-            return []
-        marked = state.complete_index or 0
-        first = max(0, min(marked - COMPLETIONS + 1, len(state.completions) - COMPLETIONS))
-        shown: list[Line] = []
-        for index, completion in enumerate(state.completions[first : first + COMPLETIONS], first):
-            style = "reverse" if index == state.complete_index else ""
-            shown.append(
-                [
-                    (style, f"  {completion.display_text:<24}"),
-                    ("class:status", f"  {completion.display_meta_text}"),
-                ]
-            )
-        return shown
 
     def _queued_lines(self) -> list[Line]:
         return [
@@ -277,15 +250,11 @@ class ChatScreen:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        editing = has_focus(self.buffer)  # and not the search of what was typed before
+        editing = has_focus(self._buffer)  # and not the search of what was typed before
         menu = editing & Condition(self._menu_takes_keys)
-        empty = editing & Condition(lambda: not self.buffer.text)
-        chosen = Condition(
-            lambda: (
-                self.buffer.complete_state is not None
-                and self.buffer.complete_state.current_completion is not None
-            )
-        )
+        empty = editing & Condition(lambda: not self.editor.text)
+        chosen = Condition(lambda: self.editor.completion_chosen)
+        editor = self.editor
 
         def bind(*names: str, **options: Any) -> Callable[[Callable[[KeyPressEvent], None]], None]:
             def add(handler: Callable[[KeyPressEvent], None]) -> None:
@@ -299,77 +268,25 @@ class ChatScreen:
         bind("down", filter=menu)(lambda event: self._menus[0].move(1))
         bind("enter", filter=menu)(lambda event: self._menus[0].enter())
         bind("escape", filter=menu, eager=False)(lambda event: self._dismiss())
-        bind("up", filter=empty & ~menu)(lambda event: self._recall(event))
-        bind("enter", filter=editing & chosen & ~menu)(lambda event: self._complete())
-        bind("enter", filter=editing & ~chosen & ~menu)(lambda event: self._submit())
-        bind("escape", "enter", filter=editing)(lambda event: self.buffer.insert_text("\n"))
-        bind("c-j", filter=editing)(lambda event: self.buffer.insert_text("\n"))
-        bind("tab", filter=editing)(lambda event: self._tab())
+        bind("escape", filter=editing & Condition(lambda: editor.asking))(lambda event: self._interrupt())
+        bind(FOCUS_IN)(lambda event: self.attention.focused(True))
+        bind(FOCUS_OUT)(lambda event: self.attention.focused(False))
+        bind("c-s", filter=editing)(lambda event: self.on_steer(editor.take()))
+        bind("up", filter=empty & ~menu)(editor.recall)
+        bind("enter", filter=editing & chosen & ~menu)(lambda event: editor.take_completion())
+        bind("enter", filter=editing & ~chosen & ~menu)(lambda event: editor.submit())
+        bind("escape", "enter", filter=editing)(lambda event: self._buffer.insert_text("\n"))
+        bind("c-j", filter=editing)(lambda event: self._buffer.insert_text("\n"))
+        bind("tab", filter=editing)(lambda event: editor.tab())
         bind("c-c", filter=editing)(lambda event: self._interrupt())
         bind("c-d", filter=empty)(lambda event: self.leave())
-        bind("q", filter=Condition(self.buffer.read_only))(lambda event: self.leave())
-        bind("c-g", filter=editing)(lambda event: self._edit())
-        bind(Keys.BracketedPaste, filter=editing)(lambda event: self._paste(event.data))
+        bind("q", filter=Condition(self._buffer.read_only))(lambda event: self.leave())
+        bind("c-g", filter=editing)(lambda event: editor.open_editor())
+        bind(Keys.BracketedPaste, filter=editing)(lambda event: editor.paste(event.data))
         return keys
 
-    def _submit(self) -> None:
-        text = self.buffer.text
-        if not text.strip():
-            return
-        self.buffer.append_to_history()
-        self.buffer.reset()
-        self.on_line(self._pastes.unfold(text).strip("\n"))
-
-    def _edit(self) -> None:
-        self.buffer.open_in_editor()
-
-    def _tab(self) -> None:
-        """Complete what has one candidate; show several, and go to the next of those that are shown."""
-        buffer = self.buffer
-        state, shown = buffer.complete_state, True
-        if state is None or not state.completions:
-            event = CompleteEvent(completion_requested=True)
-            found = list(buffer.completer.get_completions(buffer.document, event))
-            state, shown = CompletionState(buffer.document, found), False
-        count = len(state.completions)
-        buffer.complete_state = state if count else None
-        if count == 1:
-            buffer.go_to_completion(0)
-            buffer.complete_state = None  # so that another Tab does not take it back
-        elif count and shown:
-            buffer.go_to_completion(0 if state.complete_index is None else (state.complete_index + 1) % count)
-
-    def _complete(self) -> None:
-        self.buffer.complete_state = None
-        if not self.buffer.text.startswith("/"):
-            self.buffer.insert_text(" ")
-
-    def _recall(self, event: KeyPressEvent) -> None:
-        text = self.on_recall()
-        if text is None:
-            self.buffer.auto_up(count=event.arg)
-        else:
-            self.put(text)
-
-    def put(self, text: str) -> None:
-        """Put text into the editor, before what is there."""
-        self.buffer.text = text + (f"\n{self.buffer.text}" if self.buffer.text else "")
-        self.buffer.cursor_position = len(self.buffer.text)
-
-    def replace(self, old: str, new: str) -> bool:
-        """Replace what `put` has put; False if it was changed since."""
-        rest = self.buffer.text.removeprefix(old)
-        if not old or rest == self.buffer.text:
-            return False
-        back = len(self.buffer.text) - self.buffer.cursor_position
-        self.buffer.text = new + rest
-        self.buffer.cursor_position = max(0, len(self.buffer.text) - back)
-        return True
-
     def _interrupt(self) -> None:
-        if self.buffer.text:
-            self.buffer.reset()
-        else:
+        if not self.editor.clear():
             self.on_interrupt()
 
     def _dismiss(self) -> None:
@@ -377,10 +294,6 @@ class ChatScreen:
         if menu.dismissed is not None:
             self.close_menu(menu)
             menu.dismissed()
-
-    def _paste(self, data: str) -> None:
-        text = safe(data.replace("\r\n", "\n").replace("\r", "\n"))
-        self.buffer.insert_text(self._pastes.fold(text))
 
 
 def _joined(lines: list[Line]) -> StyleAndTextTuples:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.chat.commands import COMMANDS, Commands, with_agent_commands
-from dragoman.cli.chat.content import blocks_of, edited_text
-from dragoman.cli.chat.menu import Choice, Menu
+from dragoman.cli.chat import questions
+from dragoman.cli.chat.commands.commands import COMMANDS, Commands, with_agent_commands
+from dragoman.cli.chat.commands.options import BUILTIN, NO_MODEL, find_option, lacks_model
+from dragoman.cli.chat.lines.markdown import Line
+from dragoman.cli.chat.lines.transcript import FAINT, Transcript, last_lines
 from dragoman.cli.chat.opening import Opened, Wanted, open_session
+from dragoman.cli.chat.prompts import Prompts
 from dragoman.cli.chat.screen import ChatScreen
-from dragoman.cli.chat.settings import BUILTIN, NO_MODEL, find_option, lacks_model
-from dragoman.cli.chat.transcript import FAINT, Transcript, last_lines
-from dragoman.cli.terminal.approvals import approval_lines
-from dragoman.cli.terminal.narrator import question_lines
+from dragoman.cli.chat.status import Status
 from dragoman.client import (
     CaughtUp,
     CommandsChanged,
@@ -25,12 +23,12 @@ from dragoman.client import (
     Event,
     EventStream,
     Gateway,
+    InfoChanged,
     Question,
     Session,
     Text,
     Thought,
     ToolStarted,
-    Turn,
     TurnEnded,
     Usage,
     UserMessage,
@@ -38,22 +36,11 @@ from dragoman.client import (
 )
 from dragoman.client.child import Child
 from dragoman.gateway.rewriting.tool_text import ToolContents
-from dragoman.wire.json_types import as_object, own_meta
 
 EVENTS_AT_ONCE = 64
 SHORT_ID = 16
 """Characters of a session's id that name it well enough."""
-SLOW_START = 1.0
-"""Seconds after which a start is told."""
 RUNNING_STATES = frozenset({"working", "silent", "waiting_for_permission"})
-
-
-@dataclass(slots=True, eq=False)
-class Sent:
-    text: str
-    turn: Turn
-    begun: bool = False
-    """Its turn runs, and it was printed."""
 
 
 class Talk:
@@ -62,35 +49,33 @@ class Talk:
         self._options = options
         self._transcript = Transcript()
         self._contents = ToolContents()
-        self._lives_on = False
+        self.lives_on = False
+        """The session goes on without this chat: a `serve` has it."""
         self.session: Session | None = None
+        self.gateway: Gateway | None = None
         self._events: EventStream | None = None
         self._next: Wanted | None = None
         self._known: set[str] = set()
         self.agent = options.agent or ""
-        self._early: list[str] = []
-        """Lines typed before there was a session."""
-        self._sent: list[Sent] = []
-        self._recalled: list[Sent] = []
-        """Taken back for editing; the gateway has not answered yet."""
+        self._prompts = Prompts(screen.editor, self._began, self.say)
         self._tasks: set[asyncio.Task[None]] = set()
         self._others_turn = False
         self._replaying = False
-        self._since = time.monotonic()
         self._cancelled = False
         self._warned = False
-        self._usage: Usage | None = None
         self._offered = COMMANDS
-        self._phase = "starting"
+        self._status = Status()
         self._commands = Commands(self, screen)
         self.failed = False
         screen.tail = self._transcript.tail
         screen.unfinished = self._transcript.finish
-        screen.queued = self._queued
-        screen.status = self._status
-        screen.on_line = self.line
+        screen.queued = self._prompts.queued
+        screen.status = self._status_text
         screen.on_interrupt = self.interrupt
-        screen.on_recall = self._recall
+        screen.on_steer = self._steer
+        screen.editor.completer.arguments = self._commands.arguments
+        screen.editor.on_line = self.line
+        screen.editor.on_recall = self._prompts.recall
 
     # -- opening
 
@@ -99,7 +84,8 @@ class Talk:
         ticking = self.spawn(self._tick())
         try:
             async with connect() as gateway:
-                self._lives_on = not isinstance(gateway.connection.channel, Child)
+                self.gateway = gateway
+                self.lives_on = not isinstance(gateway.connection.channel, Child)
                 await self._talk(gateway)
         except (DragomanError, LookupError) as error:
             self.say(f"! {error}", "ansired")
@@ -134,17 +120,18 @@ class Talk:
         events = self._events = session.events()
         self._replaying = opened.replays
         self._others_turn = session.facts.get("state") in RUNNING_STATES
-        self.agent, self._phase, self._usage = opened.agent, "", None
-        self._sent.clear()
-        self._recalled.clear()
+        self.agent = opened.agent
+        self._status.opened()
+        self._prompts.open(session)
+        self._screen.editor.completer.folder = Path(session.cwd)
         if opened.loaded:
             for event in events.take():
                 self._event(event)
             self._caught_up(CaughtUp(str(session.facts.get("state"))))
         self.spawn(self._name_agent(gateway, session, new=not opened.replays))
-        early, self._early = self._early, []
+        early, self._prompts.early = self._prompts.early, []
         for text in early:
-            self._send(text)
+            self._prompts.send(text, at_once=not self._others_turn)
         self._screen.refresh()
 
     async def _read(self) -> None:
@@ -166,7 +153,7 @@ class Talk:
             self._events.close()
 
     def _tell_phase(self, phase: str) -> None:
-        self._phase, self._since = phase, time.monotonic()
+        self._status.begin(phase)
         self._screen.refresh()
 
     async def _name_agent(self, gateway: Gateway, session: Session, *, new: bool) -> None:
@@ -185,15 +172,19 @@ class Talk:
 
     def _event(self, event: Event) -> None:
         if isinstance(event, Question | Text | Thought | ToolStarted) and not self._others_turn:
-            self._begin_next()
+            self._prompts.begin_next()
         if isinstance(event, Question):
             self._question(event)
             return
+        if isinstance(event, Text | Thought | ToolStarted):
+            self._status.goes_on()
         self._contents.see(dict(event.raw))
         if isinstance(event, CaughtUp):
             self._caught_up(event)
         elif isinstance(event, Usage):
-            self._usage = event
+            self._status.usage = event
+        elif isinstance(event, InfoChanged):
+            self._status.told(event)
         elif isinstance(event, CommandsChanged):
             self._offered = with_agent_commands(dict(event.raw))
         elif isinstance(event, TurnEnded):
@@ -205,25 +196,18 @@ class Talk:
         self._show()
 
     def _turn_ended(self, event: TurnEnded) -> None:
-        """Show the end of a turn and begin the next; a queued prompt that was dropped goes back to the editor."""
-        sent = next((sent for sent in self._sent if sent.turn.end is event), None)
-        edited = edited_text(dict(event.raw))
-        if event.own and sent is None:
-            self._taken_back(event, edited)
+        """Show the end of a turn and begin the next."""
+        if not self._prompts.ended(event):
+            self._screen.refresh()
             return
-        if sent is not None:
-            if event.stop_reason == "end_turn":
-                self._begin_next()
-            self._sent.remove(sent)
-            if not sent.begun:
-                self._screen.put(edited or sent.text)
-                return
         self._others_turn = self._others_turn and event.own
         self._cancelled = False
         self._transcript.take(event)
         self._show()
         if event.stop_reason == "end_turn":
-            self._begin_next()
+            self._prompts.begin_next()
+        if not self.busy:
+            self._screen.attention.call(f"{self.agent or 'The agent'} has ended its turn")
 
     def _caught_up(self, event: CaughtUp) -> None:
         """Print the end of the conversation so far."""
@@ -242,30 +226,18 @@ class Talk:
         self._transcript.say(text, style)
         self._show()
 
-    # -- questions
-
     def _question(self, question: Question) -> None:
-        tool = dict(question.tool)
-        shown = list(question_lines(tool, self._contents))
-        facts = own_meta(dict(question.raw))
-        why = as_object(facts.get("policy")).get("why")
-        notes = [*([str(why)] if why else []), *approval_lines(as_object(facts.get("approval")))]
-        self._transcript.asked(question.title, str(tool.get("toolCallId")), shown, notes)
-        choices = [Choice(option.name or option.id, option.lasting) for option in question.options]
-
-        def chosen(index: int) -> None:
-            self._screen.close_menu(menu)
-            question.choose(question.options[index])
-            self.say(f"  {choices[index].label}", "bold")
-
-        def withdrawn() -> None:
-            self._screen.close_menu(menu)
-            self.say("  answered elsewhere, or no longer asked")
-
-        menu = Menu([], choices, chosen)
-        question.on_withdrawn(withdrawn)
-        self._screen.ask(menu)
+        questions.ask(question, self._screen, self._transcript, self._contents, self._remark)
+        self._screen.attention.call(f"{self.agent or 'The agent'} asks: {question.title}")
         self._show()
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Print lines of a command."""
+        self._transcript.show(lines)
+        self._show()
+
+    def _remark(self, text: str, style: str) -> None:
+        self.say(text, style or FAINT)
 
     # -- prompts
 
@@ -276,11 +248,23 @@ class Talk:
             self.spawn(self._commands.shell(text[1:], self.folder))
         elif text.startswith("/") and self._commands.run(text):
             return
-        elif self.session is None or self._phase:  # for the session that is being opened
-            self._early.append(text)
-            self._screen.refresh()
+        elif self.session is None or self._status.phase:  # for the session that is being opened
+            self._prompts.early.append(text)
         else:
-            self._send(text)
+            self._prompts.send(text, at_once=not self._others_turn)
+        self._screen.refresh()
+
+    def _steer(self, text: str) -> None:
+        if text and (not self.busy or self.session is None or self._status.phase):
+            self.line(text)
+        else:
+            self._prompts.steer(text)
+
+    def _began(self, text: str, into_turn: bool) -> None:
+        if not into_turn:
+            self._status.begin()
+        self._transcript.prompted(text, into_turn)
+        self._show()
 
     @property
     def folder(self) -> str:
@@ -290,58 +274,25 @@ class Talk:
         """All commands with their help: ours, then the agent's."""
         return self._offered
 
-    def _send(self, text: str) -> None:
-        assert self.session is not None
-        sent = Sent(text, self.session.send(blocks_of(text, Path(self.session.cwd))))
-        self._sent.append(sent)
-        if len(self._sent) == 1 and not self._others_turn:
-            self._begin_next()
-        self._screen.refresh()
-
-    def _begin_next(self) -> None:
-        """Print the prompt whose turn runs now, unless it was printed."""
-        if self._sent and not self._sent[0].begun:
-            self._sent[0].begun = True
-            self._since = time.monotonic()
-            self._transcript.prompted(self._sent[0].text)
-            self._show()
-
-    def _queued(self) -> Sequence[str]:
-        return [*(sent.text for sent in self._sent if not sent.begun), *self._early]
-
-    def _recall(self) -> str | None:
-        """Take the last queued prompt back for editing."""
-        if self._early:
-            return self._early.pop()
-        if self._sent and not self._sent[-1].begun:
-            sent = self._sent.pop()
-            self._recalled.append(sent)
-            sent.turn.withdraw()
-            return sent.text
-        return None
-
-    def _taken_back(self, event: TurnEnded, edited: str | None) -> None:
-        """A recalled prompt is out of the queue; what another client made of it replaces what was sent."""
-        recalled = next((sent for sent in self._recalled if sent.turn.end is event), None)
-        if recalled is not None:
-            self._recalled.remove(recalled)
-            if edited is not None and not self._screen.replace(recalled.text, edited):
-                self.say(f"this message had been changed to: {edited}")
-
     def interrupt(self) -> None:
-        if self.session is not None and self._busy and not self._cancelled:
+        if self.session is not None and self.busy and not self._cancelled:
             self._cancelled = True
             self.session.cancel()
             self.say("cancelling; Ctrl-C again leaves")
-        elif self._busy or self._warned:
+        elif self.busy or self._warned:
             self._screen.leave()
         else:
             self._warned = True
             self.say("Ctrl-C again leaves; Ctrl-D too")
 
     @property
-    def _busy(self) -> bool:
-        return bool(self._sent) or self._others_turn
+    def busy(self) -> bool:
+        """Whether a turn runs or a prompt waits."""
+        return self._prompts.any or self._others_turn
+
+    @property
+    def last_message(self) -> str:
+        return self._transcript.last_message
 
     # -- the rest
 
@@ -350,33 +301,21 @@ class Talk:
         if self.session is None:
             return []
         come_back = f"To continue: dragoman chat -s {self.session.id[:SHORT_ID]}"
-        if self._busy and self._lives_on:
+        if self.busy and self.lives_on:
             return ["The turn goes on in dragoman serve.", come_back]
         return [come_back]
 
-    def _status(self) -> str:
-        if self._phase:
-            seconds = time.monotonic() - self._since
-            return f"{self._phase}…" + (f" {seconds:.0f} s" if seconds >= SLOW_START else "")
-        parts = [self.agent or "session"]
-        option = find_option(self.session.options, "model") if self.session is not None else None
-        if option is not None:
-            parts.append("no model" if lacks_model(option) else str(option.get("currentValue")))
-        if self._usage is not None and self._usage.used and self._usage.size:
-            parts.append(f"{100 * self._usage.used // self._usage.size} % of context")
-        if self._usage is not None and self._usage.cost:
-            parts.append(f"${self._usage.cost:.2f}")
-        if self._busy:
-            parts.append(f"working {time.monotonic() - self._since:.0f} s, Ctrl-C cancels")
-        else:
-            parts.append("Enter sends, /help")
-        return " · ".join(parts)
+    def _status_text(self) -> str:
+        options = self.session.options if self.session is not None else ()
+        return self._status.text(self.agent, options, busy=self.busy, waiting=self._prompts.waiting)
 
     async def _tick(self) -> None:
-        """Let the seconds in the status line go on."""
+        """Let the seconds in the status line go on, and see what others do with the queue."""
         while True:
             await asyncio.sleep(1)
-            if self._busy or self._phase:
+            if self._prompts.waiting:
+                await self._prompts.look()
+            if self.busy or self._status.phase:
                 self._screen.refresh()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from dragoman.cli.chat.markdown import Line
+from dragoman.cli.chat.lines.markdown import Line
+from dragoman.cli.chat.lines.transcript import FAINT, Transcript, last_lines
 from dragoman.cli.chat.screen import ChatScreen
-from dragoman.cli.chat.transcript import FAINT, Transcript, last_lines
 from dragoman.cli.sessions.find import find, reading
 from dragoman.cli.sessions.watch import Watch
 from dragoman.client.events import TurnEnded

@@ -42,6 +42,7 @@ NEEDED: Mapping[str, Role] = {
             "session/resume",
             "_dragoman/queue",
             "_dragoman/messages",
+            "_dragoman/changes",
         ),
         Role.OBSERVE,
     ),

@@ -22,7 +22,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, own_meta
 from dragoman.gateway.lifecycle import restart_agent, worktrees
 from dragoman.gateway.lifecycle.create import create_at_agent, setup_params, take_directories
 from dragoman.gateway.lifecycle.mcp_servers import check_mcp_servers, configured_servers
-from dragoman.gateway.lifecycle.rewinding import session_named, turn_of
+from dragoman.gateway.lifecycle.rewinding import session_named
 from dragoman.gateway.lifecycle.workspace import (
     check_cwd,
     check_cwd_exists,
@@ -34,6 +34,7 @@ from dragoman.gateway.ports.acts import NotRecorded, acting
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.worktrees import RecordedTree
 from dragoman.gateway.session import auditing
+from dragoman.gateway.session.checkpoints.changes import turn_of
 from dragoman.gateway.session.session import Session, result_line
 from dragoman.gateway.session.setup import Setup
 from dragoman.rpc.request import Request

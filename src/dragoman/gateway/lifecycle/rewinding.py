@@ -25,15 +25,21 @@ from dragoman.gateway.lifecycle import restart_agent
 from dragoman.gateway.lifecycle.parking import CLOSE_PATIENCE
 from dragoman.gateway.lifecycle.restoring import (
     OWNER_TIMEOUT,
-    as_rpc_error,
     begin_restore,
     check_no_turn,
     finish_restore,
 )
 from dragoman.gateway.ports.acts import NotRecorded, acting
-from dragoman.gateway.ports.checkpoints import CheckpointError, Restored, Shared, Wish
+from dragoman.gateway.ports.checkpoints import Changes, Restored, Shared, Wish
 from dragoman.gateway.ports.store import SessionChanges
 from dragoman.gateway.rewriting.rewrite import session_of
+from dragoman.gateway.session.checkpoints.changes import (
+    SinceMessage,
+    changes_of,
+    changes_since,
+    read_changes_wish,
+    turn_of,
+)
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Request
 from dragoman.wire.errors import RpcError, internal, invalid_params, invalid_request
@@ -112,6 +118,25 @@ def messages(client: ClientConnection, request: Request) -> None:
     client.setup(request, answer)
 
 
+def changes(client: ClientConnection, request: Request) -> None:
+    """Tell what a session changed: all, one turn (`turn`), or all since a message (`since`)."""
+    session = session_named(client, request)
+    wish = read_changes_wish(request)
+    if session.owned_elsewhere:
+        client.setup(request, partial(_ask_owner, session))
+        return
+
+    async def answer(client: ClientConnection, request: Request) -> None:
+        if wish.since is None:
+            told: Changes | SinceMessage = await changes_of(session, wish.turn)
+        else:
+            found = await read_messages(_journal(session).store, session.id)
+            told = await changes_since(session, found, found.find(wish.since))
+        request.reply(msgspec.json.encode(told))
+
+    client.setup(request, answer)
+
+
 def session_named(client: ClientConnection, request: Request) -> Session:
     """The session of a request; a process of ours need not be attached to it."""
     here = client.gateway.sessions.get(session_of(request.params) or "")
@@ -157,23 +182,6 @@ def _journal(session: Session) -> JournalFeed:
             "no_journal",
         )
     return journal
-
-
-async def turn_of(session: Session, found: Messages, message: Message) -> int:
-    """The turn, as checkpoints count, that the message began; raises if its files are not recorded."""
-    session.services.checkpoints.catch_up()
-    try:
-        recorded = await session.gateway.checkpoints.checkpoints(session.id)
-    except CheckpointError as error:
-        raise as_rpc_error(error) from error
-    earlier = [one.event for one in found.all if one.event < message.event]
-    begun = [point for point in recorded if point.kind == "begin"]
-    for point in reversed(begun):
-        if max(earlier, default=0) <= point.after < message.event and point.after:
-            return point.turn
-    if any(point.turn == message.number and not point.after for point in begun):
-        return message.number
-    raise internal(f"The files before message {message.number} are not recorded", "no_turn")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dragoman.wire.json_types import JsonObject, objects
 
 BUILTIN = "builtin"
-NO_MODEL = "no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or agents.builtin.model"
+NO_MODEL = """\
+no model: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or agents.builtin.model;
+/model PROVIDER:NAME takes one for this session, such as /model anthropic:claude-sonnet-4-5"""
 
 
 def find_option(options: Sequence[JsonObject], name: str) -> JsonObject | None:

@@ -6,7 +6,7 @@ import re
 
 from prompt_toolkit.utils import get_cwidth
 
-from dragoman.cli.chat.markdown import Line
+from dragoman.cli.chat.lines.markdown import Line
 
 _INDENT = re.compile(r"\s*(?:[•●·?>!-]\s+)?")
 _WORDS = re.compile(r"\s+|\S+")

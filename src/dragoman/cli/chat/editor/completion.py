@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from dragoman.cli.chat.markdown import safe
+from dragoman.cli.chat.lines.markdown import safe
 
 MOST_FILES = 20_000
 SHOWN = 12
@@ -24,8 +24,19 @@ class ChatCompleter(Completer):
     def __init__(self, folder: Path, commands: Callable[[], Mapping[str, str]]) -> None:
         self._folder = folder
         self._commands = commands
+        self.arguments: Callable[[str], Sequence[tuple[str, str]]] = lambda name: ()
+        """What may follow a command, with a hint each."""
         self._files: list[str] = []
         self._listed_at = 0.0
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    @folder.setter
+    def folder(self, folder: Path) -> None:
+        if folder != self._folder:
+            self._folder, self._listed_at = folder, 0.0
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         before = document.text_before_cursor
@@ -38,6 +49,11 @@ class ChatCompleter(Completer):
         if word.startswith("@"):
             for file in fuzzy(word[1:], self.files()):
                 yield Completion(f"@{file}", -len(word), display=safe(file))
+        elif before.startswith("/") and "\n" not in before:
+            name, _, given = before[1:].partition(" ")
+            for value, hint in self.arguments(name):
+                if value.startswith(given):
+                    yield Completion(value, -len(given), display=safe(value), display_meta=safe(hint))
 
     def files(self) -> list[str]:
         """The files of the folder: those that git knows or would add, else all but hidden ones."""

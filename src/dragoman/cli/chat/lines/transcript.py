@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from dragoman.cli.chat.markdown import Line, Markdown, one_line, safe
+from dragoman.cli.chat.lines.diff import diff_lines
+from dragoman.cli.chat.lines.markdown import Line, Markdown, one_line, safe
 from dragoman.client.events import (
     Event,
     Notice,
@@ -29,7 +30,6 @@ TAIL_ROWS = 8
 HISTORY_LINES = 200
 """Lines of an earlier conversation that are printed again."""
 FAINT = "ansibrightblack"
-DIFF = {"+": "ansigreen", "-": "ansired", "@": "ansicyan"}
 SEVERITY = {"error": "ansired", "warning": "ansiyellow"}
 PLAN_MARKS = {"completed": "✓", "in_progress": "▸"}
 
@@ -58,6 +58,9 @@ class Transcript:
         self._asked: set[str] = set()
         """Calls whose diff a question has shown."""
         self._contents = ToolContents()
+        self._said: list[str] = []
+        """What the agent said since its last tool call before it."""
+        self._said_over = False
         self._spaced = True
         """The last finished line is empty, or there is none."""
 
@@ -87,6 +90,11 @@ class Transcript:
         shown += [[("ansiyellow", "● "), ("", title), (FAINT, " …")] for title in titles]
         return shown
 
+    @property
+    def last_message(self) -> str:
+        """What the agent said last."""
+        return "".join(self._said).strip()
+
     # -- in
 
     def say(self, text: str, style: str = FAINT) -> None:
@@ -95,12 +103,20 @@ class Transcript:
         for part in text.split("\n"):
             self._line([(style, safe(part))])
 
-    def prompted(self, text: str) -> None:
-        """A prompt of the user."""
+    def show(self, lines: Iterable[Line]) -> None:
+        """Lines of our own that are styled already."""
         self._flush()
+        for line in lines:
+            self._line(line)
+
+    def prompted(self, text: str, into_turn: bool = False) -> None:
+        """A prompt of the user, also one that goes into the running turn."""
+        self._flush()
+        self._said_over = True
         self._space()
         first, *rest = safe(text).split("\n")
-        self._line([("ansigreen bold", "> "), ("bold", first)])
+        mark = "  (for the running turn)" if into_turn else ""
+        self._line([("ansigreen bold", "> "), ("bold", first), (FAINT, mark)])
         for part in rest:
             self._line([("bold", f"  {part}")])
         self._space()
@@ -119,7 +135,9 @@ class Transcript:
             case Text(text):
                 self._end_thought()
                 self._end_prompt()
-                self._add(text or self._fence(event))
+                text = text or self._fence(event)
+                self._say_more(text)
+                self._add(text)
             case Thought(text):
                 self._flush_answer()
                 if self._thinking_since is None:
@@ -131,6 +149,7 @@ class Transcript:
                 self._prompt += text
             case ToolStarted(id, title):
                 self._flush()
+                self._said_over = True
                 self._tool(event, id, title, event.status)
             case ToolUpdated(id, title, status):
                 self._tool(event, id, title, status)
@@ -145,6 +164,12 @@ class Transcript:
                 self._ended_turn(stop_reason, error)
             case _:
                 pass
+
+    def _say_more(self, text: str) -> None:
+        if self._said_over:
+            self._said.clear()
+            self._said_over = False
+        self._said.append(text)
 
     def _add(self, text: str) -> None:
         *complete, self._answer = (self._answer + text).split("\n")
@@ -178,8 +203,8 @@ class Transcript:
             self._output(list(lines(content)), OUTPUT_LINES)
 
     def _output(self, shown: Sequence[str], most: int) -> None:
-        for line in shown[:most]:
-            self._line([(DIFF.get(line[:1], FAINT), f"  {safe(line)}")])
+        for line in diff_lines(shown[:most]):
+            self._line(line)
         if len(shown) > most:
             self._line([(FAINT, f"  … {len(shown) - most} more lines")])
 

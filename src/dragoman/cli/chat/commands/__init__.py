@@ -1,0 +1,1 @@
+"""What a line that begins with `/` or `!` does."""

@@ -1,0 +1,1 @@
+"""Lines of a conversation: styled, broken at spaces, printed once."""
