@@ -44,6 +44,7 @@ CAPABILITIES: Json = {
         "close": {},
         "additionalDirectories": {},
     },
+    "_meta": {"dragoman": {"reasons": True}},
 }
 
 

@@ -100,5 +100,8 @@ def test_a_question_is_rejected_with_a_reason(shell: CommandLine) -> None:
         terminal.until("Rejected, because late")
         terminal.until('"reason": "late"')
         assert '"optionId": "no"' in terminal.shown
+        terminal.until("it gets it as your next message")
+        terminal.until("> late")
+        terminal.until("\nlate")
         terminal.type(CTRL_D)
         assert terminal.end() == 0

@@ -68,7 +68,7 @@ class ClaudeAgent(NativeAgent[Session]):
                 "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
                 "mcpCapabilities": {"http": True, "sse": True},
                 "sessionCapabilities": sessions,
-                "_meta": {"dragoman": {"steer": True, "forkAt": not boxed}},
+                "_meta": {"dragoman": {"steer": True, "reasons": True, "forkAt": not boxed}},
             },
             "authMethods": [LOGIN],
         }

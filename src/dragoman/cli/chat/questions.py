@@ -24,11 +24,16 @@ def ask(
     transcript: Transcript,
     contents: ToolContents,
     say: Callable[[str, str], None],
+    send: Callable[[str], None],
 ) -> None:
-    """Print a question and show its options until it is answered, here or elsewhere."""
+    """Print a question and show its options until it is answered, here or elsewhere.
+
+    `send` gets the reason of a rejection as a prompt, if the agent takes none with an answer.
+    """
     tool = dict(question.tool)
     facts = own_meta(dict(question.raw))
-    why = as_object(facts.get("policy")).get("why")
+    about = as_object(facts.get("policy"))
+    why = about.get("why")
     notes = [*([str(why)] if why else []), *approval_lines(as_object(facts.get("approval")))]
     shown = list(question_lines(tool, contents))
     transcript.asked(question.title, str(tool.get("toolCallId")), shown, notes)
@@ -51,6 +56,9 @@ def ask(
         screen.close_menu(menu)
         question.reject(reason)
         say(f"  Rejected, because {reason}", "bold")
+        if about.get("takesReason") is not True:
+            say("  this agent takes no reason with an answer: it gets it as your next message", "")
+            send(reason)
 
     def withdrawn() -> None:
         screen.editor.stop_asking(asked)

@@ -227,7 +227,7 @@ class Talk:
         self._show()
 
     def _question(self, question: Question) -> None:
-        questions.ask(question, self._screen, self._transcript, self._contents, self._remark)
+        questions.ask(question, self._screen, self._transcript, self._contents, self._remark, self.line)
         self._screen.attention.call(f"{self.agent or 'The agent'} asks: {question.title}")
         self._show()
 

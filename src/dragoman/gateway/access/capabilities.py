@@ -127,6 +127,11 @@ class AgentCapabilities:
         return own_meta(self._caps).get("steer") is True
 
     @property
+    def takes_reasons(self) -> bool:
+        """Whether it reads why a person refused a call; only what an agent of ours says counts."""
+        return own_meta(self._caps).get("reasons") is True
+
+    @property
     def fork_at(self) -> bool:
         """Whether it forks a session at an earlier message; only what an agent of ours says counts."""
         return own_meta(self._caps).get("forkAt") is True

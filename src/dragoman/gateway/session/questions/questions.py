@@ -101,6 +101,9 @@ class Questions:
         raw = encode(params) if changed or offer is not None or approval is not None else request.params
         auditing.asked(session, verdict, policy.rules, tool.get("toolCallId"))
         facts = question_facts(verdict, offer)
+        agent = session.agent
+        if agent is not None and agent.ours and agent.capabilities.takes_reasons:
+            facts["takesReason"] = True
         self._ask(request, raw, option_ids(params.get("options")), approval, offer, facts)
 
     def elicitation(self, request: Request) -> None:
