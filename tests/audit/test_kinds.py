@@ -49,6 +49,7 @@ def test_each_kind_has_a_test() -> None:
     folders = [ROOT / "tests" / name for name in ("audit", "checkpoints", "commits", "sessions", "worktrees")]
     files = [
         ROOT / "tests" / "server" / "test_audit.py",
+        ROOT / "tests" / "cli" / "test_doctor_faults.py",
         *(f for one in folders for f in one.glob("test_*.py")),
     ]
     tests = "\n".join(file.read_text() for file in files if file != Path(__file__))

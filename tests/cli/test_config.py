@@ -157,12 +157,14 @@ def test_every_command_refuses_a_home_that_others_write_to(run: Run, home: Path)
         ["exec", "hello"],
         ["acp", "evil"],
         ["serve", "--url"],
-        ["doctor"],
     ):
         done = run(*arguments)
         assert done.returncode == 2, arguments
         assert f"{home} can be written to by other users (mode 0777)" in done.stderr
         assert "evil" not in done.stdout
+    done = run("doctor")
+    assert done.returncode == 1 and "evil" not in done.stdout
+    assert "mode 0777" in done.stdout and f"chmod go-w {home}" in done.stdout
     assert sorted(each.name for each in home.iterdir()) == ["config.toml"]
 
 

@@ -97,7 +97,7 @@ def test_a_mistake_in_the_environment_is_named(run: Run) -> None:
     [
         *(["sessions", name, "dgm_nowhere"] for name in ("close", "export", "path", "show", "take")),
         ["sessions", "list"],
-        ["doctor"],
+        ["doctor", "store"],
         ["backup", "here.tar"],
         ["restore", "nowhere.tar"],
     ],

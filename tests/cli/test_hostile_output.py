@@ -23,7 +23,7 @@ HOSTILE = (
     "H\x1b[2J\x1b[8m\x1b[1;1H"  # clears, hides, moves
     "I\rJ\x08K\x0bL\x7f\u2028M\U000e0041"
 )
-OURS = re.compile(r"\x1b\[(?:[0-79]|1|3[0-7]|9[0-7]|;)+m|\r\n")
+OURS = re.compile(r"\x1b\[(?:[0-79]|1|3[0-7]|9[0-7]|;)+m|\x1b\[D|\r\n")
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )

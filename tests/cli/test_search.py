@@ -70,10 +70,10 @@ async def test_hostile_text_reaches_no_terminal(shell: CommandLine) -> None:
 async def test_doctor_makes_a_damaged_index_again(shell: CommandLine) -> None:
     await fill(shell, dgm_aaaaaaaaaa=[chunk("needle")])
     (shell.home / "search.db").write_bytes(b"garbage" * 1000)
-    looked = await run(shell, "doctor", "--json")
+    looked = await run(shell, "doctor", "search", "--json")
     assert "search.db" in looked.stdout
-    fixed = json.loads((await run(shell, "doctor", "--fix", "--json")).stdout)["store"]
-    assert [each["level"] for each in fixed if each["about"] == "search"] == ["fixed"]
+    fixed = json.loads((await run(shell, "doctor", "search", "--fix", "--yes", "--json")).stdout)["findings"]
+    assert [each["level"] for each in fixed if each["about"] == "search"] == ["fixed", "ok"]
     done = await run(shell, "sessions", "search", "needle")
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -104,7 +104,7 @@ async def test_a_store_of_the_version_before_is_converted_by_a_backup(shell: Com
     old = OldStore(shell.home / "dragoman.db")
     for n in range(3):
         old.session(f"{n}" * 10, [[chunk(f"said {n}")]])
-    looked = await run(shell, "doctor")
+    looked = await run(shell, "doctor", "store")
     assert "3 sessions are of an older Dragoman and are converted at the next start" in looked.stdout
     assert looked.returncode == 0 and "restore" not in looked.stdout
     done = await run(shell, "backup", str(shell.folder / "all.tar"))
@@ -204,25 +204,25 @@ async def test_doctor_leaves_a_session_alone_that_an_editor_has_open(
     await editor.prompt(session, "say one")
     for file in (shell.home / "journal" / session).glob("*.log"):
         file.write_bytes(file.read_bytes().replace(b"one", b"two"))
-    done = await run(shell, "doctor", "--fix", "--json")
+    done = await run(shell, "doctor", "store", "--fix", "--yes", "--json")
     assert done.returncode == 1
-    (found,) = [each for each in json.loads(done.stdout)["store"] if each["level"] == "error"]
+    (found,) = [each for each in json.loads(done.stdout)["findings"] if each["level"] == "error"]
     assert f"not repaired: left alone, because process {editor.process.pid}-" in found["detail"]
     editor.leave()
     await editor.wait_exit()
-    assert (await run(shell, "doctor", "--fix")).returncode == 0
-    assert (await run(shell, "doctor")).returncode == 0
+    assert (await run(shell, "doctor", "store", "--fix", "--yes")).returncode == 0
+    assert (await run(shell, "doctor", "store")).returncode == 0
 
 
 async def test_doctor_looks_at_a_store_on_a_read_only_disk(shell: CommandLine) -> None:
     await fill(shell, **{ONE: [chunk("x")]})
     prefix = mounting(f"mount --bind -o ro {shell.home} {shell.home}")
     done = await asyncio.to_thread(
-        subprocess.run, [*prefix, sys.executable, "-m", "dragoman", "doctor", "--json"],
+        subprocess.run, [*prefix, sys.executable, "-m", "dragoman", "doctor", "store", "--json"],
         env=shell.env, cwd=shell.folder, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    found = json.loads(done.stdout)["store"]
+    found = json.loads(done.stdout)["findings"]
     assert "1 session, 1 journal" in [each["detail"] for each in found]
 
 
@@ -238,15 +238,15 @@ async def test_doctor_says_that_the_folder_may_not_be_written(shell: CommandLine
     shell.home.chmod(0o500)
     try:
         done = await asyncio.to_thread(
-            subprocess.run, [*prefix, sys.executable, "-m", "dragoman", "doctor", "--json"],
+            subprocess.run, [*prefix, sys.executable, "-m", "dragoman", "doctor", "store", "--json"],
             env=shell.env, cwd=shell.folder, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     finally:
         shell.home.chmod(0o700)
     assert done.returncode == 1, done.stderr
-    (error,) = [each for each in json.loads(done.stdout)["store"] if each["level"] == "error"]
+    (error,) = [each for each in json.loads(done.stdout)["findings"] if each["level"] == "error"]
     assert f"{shell.home} cannot be written" in error["detail"]
-    assert "make it writable" in error["advice"]
+    assert "make it writable" in error["fix"]
     assert "back-up" not in done.stdout and "away" not in done.stdout
 
 
@@ -254,7 +254,7 @@ async def test_doctor_makes_a_lost_directory_again(dragoman: Start, shell: Comma
     await fill(shell, **{ONE: [chunk("still here")], "dgm_bbbbbbbbbb": [chunk("y")]})
     for file in shell.home.glob("dragoman.db*"):
         file.unlink()
-    done = await run(shell, "doctor")
+    done = await run(shell, "doctor", "store")
     assert done.returncode == 1 and "dragoman.db is missing, and there are 2 journals" in done.stdout
     listed = await run(shell, "sessions", "list")
     assert listed.returncode == 1 and "`dragoman doctor --fix` brings the sessions back" in listed.stderr
@@ -263,9 +263,9 @@ async def test_doctor_makes_a_lost_directory_again(dragoman: Start, shell: Comma
     assert "`dragoman doctor --fix` brings the sessions back" in editor.stderr
     editor.leave()
     await editor.wait_exit()
-    fixed = await run(shell, "doctor", "--fix")
+    fixed = await run(shell, "doctor", "store", "--fix", "--yes")
     assert fixed.returncode == 0, fixed.stdout
-    assert (await run(shell, "doctor")).returncode == 0
+    assert (await run(shell, "doctor", "store")).returncode == 0
     assert f"Title of {ONE}" in (await run(shell, "sessions", "list")).stdout
     assert "still here" in (await run(shell, "sessions", "export", ONE)).stdout
 
@@ -290,7 +290,7 @@ async def test_journals_that_a_new_directory_does_not_know_are_told_at_every_sta
         done = await run(shell, *command)
         assert done.returncode == 2 and "is not in the directory: `dragoman doctor --fix`" in done.stderr
     assert "there is no session" in (await run(shell, "sessions", "show", "dgm_zzzzzzzz")).stderr
-    await run(shell, "doctor", "--fix")
+    await run(shell, "doctor", "store", "--fix", "--yes")
     listed = await run(shell, "sessions", "list")
     assert ONE[:10] in listed.stdout and listed.stderr == ""
 
@@ -298,15 +298,15 @@ async def test_journals_that_a_new_directory_does_not_know_are_told_at_every_sta
 async def test_doctor_names_what_is_wrong_with_the_store_and_repairs_it(shell: CommandLine) -> None:
     await fill(shell, **{ONE: [chunk("x")], "dgm_bbbbbbbbbb": [chunk("y")]})
     shutil.rmtree(shell.home / "journal" / ONE)
-    done = await run(shell, "doctor")
+    done = await run(shell, "doctor", "store")
     assert done.returncode == 1
     assert f"session {ONE}" in done.stdout and "its journal is missing" in done.stdout
-    found = json.loads((await run(shell, "doctor", "--json")).stdout)["store"]
+    found = json.loads((await run(shell, "doctor", "store", "--json")).stdout)["findings"]
     assert [each["about"] for each in found if each["level"] == "error"] == [f"session {ONE}"]
-    fixed = await run(shell, "doctor", "--fix")
+    fixed = await run(shell, "doctor", "store", "--fix", "--yes")
     assert fixed.returncode == 0 and "fixed" in fixed.stdout
     assert "event 1 is accepted as lost" in fixed.stdout and "missing" not in fixed.stdout
-    assert (await run(shell, "doctor")).returncode == 0
+    assert (await run(shell, "doctor", "store")).returncode == 0
 
 
 @pytest.mark.parametrize("way", ["gateway", "list"])

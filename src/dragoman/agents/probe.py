@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,29 @@ MakeBoxes = Callable[[Custody], Boxes]
 def probe(agent: AgentConfig, name: str, timeout: float, make_boxes: MakeBoxes | None = None) -> ProbeResult:
     """Probe an agent, in its sandbox with an empty workspace if it has one."""
     return asyncio.run(_probe(agent, name, timeout, make_boxes))
+
+
+def probe_all(
+    agents: Mapping[str, AgentConfig],
+    timeout: float,
+    make_boxes: MakeBoxes,
+    told: Callable[[str, ProbeResult], object] = lambda name, result: None,
+) -> dict[str, ProbeResult]:
+    """Probe agents at the same time; `told` hears of each when it is done."""
+
+    async def one(name: str, agent: AgentConfig) -> tuple[str, ProbeResult]:
+        boxes = make_boxes if agent.sandbox is not None else None
+        try:
+            result = await _probe(agent, name, timeout, boxes)
+        except Exception as error:  # noqa: BLE001 (such as a sandbox that is not there: one of many)
+            result = ProbeResult(False, str(error), 0.0, None)
+        told(name, result)
+        return name, result
+
+    async def all_of_them() -> dict[str, ProbeResult]:
+        return dict(await asyncio.gather(*(one(name, agent) for name, agent in agents.items())))
+
+    return asyncio.run(all_of_them())
 
 
 async def _probe(agent: AgentConfig, name: str, timeout: float, make_boxes: MakeBoxes | None) -> ProbeResult:

@@ -52,6 +52,7 @@ KINDS = {
     "token_used": "name, role, an address that it was not used from before",
     "tokens_changed": "names that a changed file adds and removes",
     "certificate_changed": "file, its hashes before and after",
+    "repaired": "which check of `dragoman doctor`, what it was about, what was wrong: a repair of `--fix`",
     "key_changed": "fingerprints of the former and the new key that signs, signed by the former",
     "login": "a browser's login: name, role, address",
 }

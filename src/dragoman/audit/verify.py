@@ -6,7 +6,7 @@ after a change. With one, whatever was recorded before the anchored head cannot 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import time_ns
@@ -45,14 +45,15 @@ def verify(
     trusted: Iterable[str] = (),
     progress: Callable[[int], None] = lambda records: None,
     now: int | None = None,
+    chosen: Container[str] | None = None,
 ) -> Report:
     """Check all chains against themselves, the index, the signatures, and copies of heads kept elsewhere.
 
     `trusted`: fingerprints of the only keys that count, as written down elsewhere; else those in the folder do.
-    `now` is the time in milliseconds, if it is not that of the clock.
+    `now` is the time in milliseconds, if it is not that of the clock. `chosen` limits it to these chains.
     """
     present = time_ns() // 1_000_000 if now is None else now
-    return _Verifier(folder, anchored, frozenset(trusted), progress, present).run()
+    return _Verifier(folder, anchored, frozenset(trusted), progress, present).run(chosen)
 
 
 class _Verifier:
@@ -76,11 +77,11 @@ class _Verifier:
         heads = [head for line in anchored if (head := self._read_anchor(line)) is not None]
         self.retention = Retention(heads)
 
-    def run(self) -> Report:
+    def run(self, chosen: Container[str] | None = None) -> Report:
         self.read_index()
         names = dict.fromkeys((*self._index.begun, *self._anchored))
         names.update(dict.fromkeys(path.name for path in places.chains(self._folder)))
-        for name in names:
+        for name in names if chosen is None else filter(chosen.__contains__, names):
             self._report.chains.append(_ChainCheck(self, name).run())
         for chain in self._report.chains:
             ended = self._index.ended.get(chain.chain)

@@ -74,8 +74,8 @@ COMMANDS = {
     "man": ("dragoman.cli.man:man", "Print the manual page."),
     "config": ("dragoman.cli.config:config", "Show, change, find, create and trust configuration."),
     "doctor": (
-        "dragoman.cli.doctor:doctor",
-        "Check stored sessions and sandboxes, and repair what can be repaired.",
+        "dragoman.cli.doctor.command:doctor",
+        "Find what is wrong, say how to mend it, and repair what can be repaired safely.",
     ),
 }
 """Name: import path, help text."""

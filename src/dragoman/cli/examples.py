@@ -197,7 +197,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "config show": {"dragoman config show": ""},
     "config trust": {"dragoman config trust": "the workspace of this folder"},
-    "doctor": {"dragoman doctor": "", "dragoman doctor --fix": ""},
+    "doctor": {
+        "dragoman doctor": "",
+        "dragoman doctor agents sandboxes": "only these checks",
+        "dragoman doctor --fix": "",
+    },
     "serve": {
         "dragoman serve --open": "on this machine, with the web page",
         "dragoman serve --port 0 --agent claude": "",

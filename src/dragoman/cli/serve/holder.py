@@ -39,7 +39,7 @@ async def find_holder(host: str, port: int) -> str | None:
     if not is_loopback(host):
         return None
     shown = f"[{host}]" if ":" in host else host
-    for scheme, context in (("http", None), ("https", _unchecked())):
+    for scheme, context in (("http", None), ("https", unchecked())):
         try:
             async with asyncio.timeout(TIMEOUT):
                 answer = await _ask(host, port, shown, context)
@@ -66,7 +66,7 @@ async def _ask(host: str, port: int, shown: str, context: ssl.SSLContext | None)
         writer.close()
 
 
-def _unchecked() -> ssl.SSLContext:
+def unchecked() -> ssl.SSLContext:
     """Its name is asked, and nothing is sent that another program may not have."""
     context = ssl.create_default_context()
     context.check_hostname = False

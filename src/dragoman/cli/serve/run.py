@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import click
-import msgspec
 
 from dragoman.agents.known import KNOWN, install_hint, is_installed
 from dragoman.bridge.bridge import Bridge
@@ -19,6 +16,7 @@ from dragoman.cli.agents.listing import models_of
 from dragoman.cli.compose import gateway, listener_for_processes, run_loop, stop_on_signals
 from dragoman.cli.listening import check_sendable, check_token, is_loopback
 from dragoman.cli.policy.opening import try_policy
+from dragoman.cli.serve.address import read_address, remove_address, write_address
 from dragoman.cli.serve.command import ServeOptions
 from dragoman.cli.serve.holder import with_holder
 from dragoman.config.errors import ConfigError
@@ -217,33 +215,3 @@ def _certificate(serve: ServeConfig) -> Certificate | None:
     if serve.tls_cert is None or serve.tls_key is None:
         raise ConfigError("serve.tls_cert and serve.tls_key belong together: one of them is missing")
     return Certificate(serve.tls_cert, serve.tls_key)
-
-
-ADDRESS_FILE = "serve.json"
-
-
-@dataclass(frozen=True, slots=True)
-class ServeAddress:
-    """The URL (without the token) and process id of a running `serve`, in a file beside its socket."""
-
-    url: str
-    pid: int
-
-
-def write_address(paths: Paths, url: str) -> None:
-    file = paths.runtime_dir / ADDRESS_FILE
-    file.write_bytes(msgspec.json.encode(ServeAddress(url, os.getpid())))
-
-
-def read_address(paths: Paths) -> ServeAddress | None:
-    """The address of the running `serve`; None if its process has ended, as a killed one leaves the file behind."""
-    try:
-        found = msgspec.json.decode((paths.runtime_dir / ADDRESS_FILE).read_bytes(), type=ServeAddress)
-        os.kill(found.pid, 0)
-    except (OSError, msgspec.DecodeError, msgspec.ValidationError):
-        return None
-    return found
-
-
-def remove_address(paths: Paths) -> None:
-    (paths.runtime_dir / ADDRESS_FILE).unlink(missing_ok=True)

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from dragoman.audit.chain import Chain
 from dragoman.audit.log import AuditLog
-from dragoman.cli.audit import examine as examining
-from dragoman.cli.audit.examine import Finding, examine
 from dragoman.cli.commands import root
+from dragoman.cli.doctor.checks import audit as examining
+from dragoman.cli.doctor.checks.audit import examine
+from dragoman.cli.doctor.finding import Finding
 from dragoman.config.audit_model import AuditConfig
 
 
@@ -45,7 +46,7 @@ def test_a_changed_record(folder: Path) -> None:
     segment.write_bytes(segment.read_bytes().replace(b'"allow"', b'"deny"'))
     found = examine(folder, AuditConfig())
     assert found[0].level == "error" and found[0].about == f"audit {segment.parent.name}:2"
-    assert "dragoman audit verify" in found[0].advice
+    assert "dragoman audit verify" in found[0].fix
 
 
 def test_a_key_that_others_read_or_that_is_gone(folder: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_key_that_others_read_or_that_is_gone(folder: Path) -> None:
 
 def test_a_folder_that_others_read(folder: Path) -> None:
     folder.chmod(0o755)
-    assert only(examine(folder, AuditConfig()), "warning").advice == f"chmod 700 {folder}"
+    assert only(examine(folder, AuditConfig()), "warning").fix == f"`chmod 700 {folder}`"
 
 
 def test_anchors(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,13 +79,13 @@ def test_anchors(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_little_space(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(folder)
     monkeypatch.setattr(examining, "LITTLE_SPACE", usage.total + 1)
-    assert "MB are free" in only(examine(folder, AuditConfig()), "warning").detail
+    assert " are free" in only(examine(folder, AuditConfig()), "warning").detail
 
 
 def test_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(folder.parent))
-    done = CliRunner().invoke(root, ["doctor", "--json"])
-    assert [finding["level"] for finding in json.loads(done.stdout)["audit"]] == ["ok"]
+    done = CliRunner().invoke(root, ["doctor", "audit", "--json"])
+    assert [finding["level"] for finding in json.loads(done.stdout)["findings"]] == ["ok"]
     (folder / "key").chmod(0o644)
-    done = CliRunner().invoke(root, ["doctor"])
+    done = CliRunner().invoke(root, ["doctor", "audit"])
     assert done.exit_code == 1 and "audit key" in done.stdout
