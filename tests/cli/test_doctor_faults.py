@@ -171,6 +171,13 @@ def deleted_session(home: Home) -> None:
             pass
 
 
+def old_path_in_an_editor(home: Home) -> None:
+    settings = home.folder / "live" / ".config" / "zed" / "settings.json"
+    settings.parent.mkdir(parents=True)
+    entry = {"type": "custom", "command": "/nonexistent/bin/dragoman", "args": ["acp"]}
+    settings.write_text(json.dumps({"agent_servers": {"Dragoman": entry}}))
+
+
 def killed_serve(home: Home) -> None:
     (home.path / "run" / "serve.json").write_text('{"url": "http://127.0.0.1:1/", "pid": 4194305}')
 
@@ -205,6 +212,9 @@ FAULTS = {
     ),
     "checkpoints of a deleted session": Fault(
         deleted_session, "checkpoints", "warning", "1 session that", "doctor --fix", mended=True
+    ),
+    "an editor with an old path": Fault(
+        old_path_in_an_editor, "editors", "error", "/nonexistent/bin/dragoman, which is gone", "editor install zed"
     ),
     "the file of a killed serve": Fault(
         killed_serve, "serve", "warning", "was killed", "--fix removes it", mended=True

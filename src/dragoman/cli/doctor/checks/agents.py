@@ -9,7 +9,9 @@ from typing import Any
 
 from dragoman.agents.known import find_agent
 from dragoman.agents.probe import ProbeResult, probe_all
-from dragoman.cli.doctor.finding import Context, Finding, Level, counted
+from dragoman.cli.doctor.finding import Context, Finding, counted
+from dragoman.config.check import PLAIN_SANDBOXES
+from dragoman.config.model import Config
 
 PATIENCE = 30.0
 """Seconds that an agent may take for `initialize`; all are asked at once."""
@@ -33,7 +35,11 @@ def check(context: Context) -> Iterator[Finding]:
     rows = describe_all(config)
     configured = {name for name in config.agents if context.loaded.origin("agents", name) != "known agent"}
     wanted = [row for row in rows if row["installed"] or row["name"] in configured or row["default"]]
-    asked = {row["name"]: find_agent(config, row["name"]) for row in wanted if row["installed"]}
+    asked = {
+        row["name"]: find_agent(config, row["name"])
+        for row in wanted
+        if row["installed"] or _is_elsewhere(row["sandbox"], config)
+    }
     answered = 0
 
     def told(name: str, result: ProbeResult) -> None:
@@ -52,6 +58,12 @@ def check(context: Context) -> Iterator[Finding]:
     )
 
 
+def _is_elsewhere(sandbox: str | None, config: Config) -> bool:
+    """Whether the program is in an image or on another machine, so that only an answer shows that it is there."""
+    box = config.sandboxes.get(sandbox) if sandbox is not None else None
+    return box is not None and box.kind not in PLAIN_SANDBOXES
+
+
 def _boxes(context: Context, custody: Any) -> Any:
     from dragoman.sandbox import Sandboxes
 
@@ -68,22 +80,19 @@ def describe(row: Mapping[str, Any], result: ProbeResult | None) -> Iterator[Fin
         yield Finding("error", about, f'its program "{program}" is not on this machine', fix)
         return
     if not result.ok:
-        fix = (
-            _login(row)
-            if row["loggedIn"] is False
-            else f"run {program_of(row)} by hand to see what it says; {again}"
-        )
+        look = f"run {row['program']} by hand" if row["program"] else "look at its command, URL or sandbox"
+        fix = _login(row) if row["loggedIn"] is False else f"{look}; {again}"
         yield Finding("error", about, f"does not answer: {result.error}", fix)
         return
     version = row["version"] or _told_version(result)
     detail = f"{version or 'version not known'}, answered in {result.seconds:.1f} s"
     if row["kind"] == "builtin" and row["loggedIn"] is False:
-        level: Level = "warning" if row["default"] else "ok"
+        fix = f"{_login(row)}, or choose another default_agent"
         yield Finding(
-            level,
+            "warning" if row["default"] else "ok",
             about,
             f"{detail}; it has no language model",
-            f"{_login(row)}, or choose another default_agent",
+            fix if row["default"] else "",
         )
     elif row["loggedIn"] is False:
         yield Finding("warning", about, f"{detail}; it is not logged in", _login(row))
@@ -97,12 +106,8 @@ def describe(row: Mapping[str, Any], result: ProbeResult | None) -> Iterator[Fin
         yield Finding("ok", about, f"{detail}{note}")
 
 
-def program_of(row: Mapping[str, Any]) -> str:
-    return str(row["program"] or row["url"] or row["name"])
-
-
 def _login(row: Mapping[str, Any]) -> str:
-    return str(row["login"] or f"log in with {program_of(row)}")
+    return str(row["login"] or f"log in with {row['program'] or row['name']}")
 
 
 def _told_version(result: ProbeResult) -> str | None:

@@ -25,6 +25,8 @@ def check(context: Context) -> Iterator[Finding]:
         paths.audit_dir / SECRET: "the key that signs the audit",
         **{file: f"a secret of the agent {agent}" for agent, file in _secret_files(context)},
     }
+    if (key := context.loaded.config.serve.tls_key) is not None:
+        secret[Path(key).expanduser()] = "the key of `dragoman serve` for TLS"
     if _has_secrets(context):
         secret[paths.config_file] = "keys of agents"
     troubles = [found for file, what in secret.items() if (found := _readable(file, what)) is not None]
