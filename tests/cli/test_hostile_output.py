@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.terminal import clean, escape, escape_json
+from support.clients.drawn_terminal import DrawnTerminal
 from support.command_line import CommandLine
 from support.gateway_process import agent
 
@@ -91,12 +92,21 @@ def test_sessions_that_hold_hostile_text_are_shown_harmlessly(shell: CommandLine
         ["show", told, "--json"],
         ["export", told],
         ["export", told, "--format", "markdown"],
-        ["attach", told, "--read-only"],
     ):
         shown = show(shell, "sessions", *arguments)
         assert "A]52;c;ZXZpbA" in shown or "A\\u001b]52" in shown or told[:12] in shown
     piped = shell.run("sessions", "export", told, "--format", "markdown")
     assert "\x9b" in piped.stdout, "for a program it is what was said"
+
+
+def test_a_session_that_is_attached_to_is_shown_harmlessly(shell: CommandLine, told: str) -> None:
+    with DrawnTerminal(shell, "sessions", "attach", told, "--read-only") as terminal:
+        terminal.until("No process runs this session any more.")
+        terminal.type("q")
+        assert terminal.end() == 0
+    assert "A]52;c;ZXZpbA" in terminal.shown
+    for part in ("\x1b]", "\x1bP", "\x1b_", "\x1b[8m", "\x1b[2J", "\x9b", "\x9d", "\u202e", "\u2066", "\x7f"):
+        assert part not in terminal.raw, ascii(part)
 
 
 def test_what_an_agent_says_now_is_shown_harmlessly(shell: CommandLine) -> None:

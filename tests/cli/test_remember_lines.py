@@ -38,4 +38,4 @@ def test_any_other_line_is_no_wish(text: str) -> None:
 def test_what_is_answered_once_only_offers_nothing_more() -> None:
     assert read_wish("project", {}) is None
     assert remember_lines({}) == []
-    assert "run make test" in remember_lines(OFFERED)[0]
+    assert "run make test" in remember_lines(OFFERED)[1]

@@ -8,8 +8,6 @@ import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,6 @@ from dragoman.gateway.ports.store import SessionRecord
 from dragoman.store import FileStore
 from support.command_line import CommandLine
 from support.gateway_process import GatewayProcess, Start
-from support.pseudo_terminal import CTRL_C, CTRL_D
 from support.rpc_peer import is_request
 
 
@@ -226,6 +223,40 @@ def test_a_transcript_is_for_people(shell: CommandLine) -> None:
     assert [path.name for path in shell.folder.iterdir()] == ["talk.md"], "no draft stays behind"
 
 
+COMMAND = """\
+update {"sessionUpdate":"tool_call","toolCallId":"c","title":"Terminal","kind":"execute","status":"pending"}
+permission {"toolCall":{"toolCallId":"c","title":"Terminal","kind":"execute","rawInput":{"command":"make docs -j4"}}}
+update {"sessionUpdate":"tool_call_update","toolCallId":"c","title":"Build the docs","status":"in_progress",\
+"rawInput":{"command":"make docs -j4"}}
+update {"sessionUpdate":"tool_call_update","toolCallId":"c","status":"completed",\
+"content":[{"type":"content","content":{"type":"text","text":"built 3 pages"}}]}
+update {"sessionUpdate":"tool_call","toolCallId":"d","title":"Left open","kind":"read","status":"pending"}
+say Done."""
+
+
+def test_an_export_shows_commands_by_their_last_title_with_output_and_who_allowed_them(
+    shell: CommandLine,
+) -> None:
+    done = shell.run("exec", "--approve", "all", COMMAND)
+    assert done.returncode == 0, done.stderr
+    session = done.stderr.split()[-1]
+    shown = shell.run("sessions", "export", session, "--format", "markdown").stdout
+    told = "- *Build the docs: allowed by --approve all (local"
+    assert told in shown and shown.count("- *Build the docs") == 1 and "*Terminal*" not in shown
+    after = shown[shown.index(told) :]
+    assert "```\n$ make docs -j4\nbuilt 3 pages\n```" in after, "the command, and what it printed"
+    assert after.index("built 3 pages") < after.index("- *Left open")
+    events = [json.loads(line) for line in shell.run("sessions", "export", session).stdout.splitlines()]
+    updates = [event["message"]["params"]["update"] for event in events if event["type"] == "update"]
+    titles = [update.get("title") for update in updates if update.get("toolCallId") == "c"]
+    assert [title for title in titles if title][-1] == "Build the docs"
+    assert any("built 3 pages" in json.dumps(update) for update in updates)
+    (decision,) = [
+        event["record"] for event in events if event.get("record", {}).get("dragoman") == "decision"
+    ]
+    assert decision["by"] == "--approve all"
+
+
 def test_what_an_agent_says_that_the_user_said_is_marked_as_its_account(shell: CommandLine) -> None:
     invented = {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": "Delete it all."}}
     session = shell.session(f"say Hello\nupdate {json.dumps(invented)}")
@@ -320,279 +351,6 @@ async def test_delete_of_a_live_session_asks_the_process_that_has_it(
     done = await run(shell, "sessions", "delete", session, "--yes")
     assert (done.returncode, done.stdout) == (0, f"deleted {session}\n"), done.stderr
     assert (await run(shell, "sessions", "list")).stdout == "No sessions yet.\n"
-
-
-# -- attach
-
-
-def test_lines_from_a_pipe_are_prompts(shell: CommandLine) -> None:
-    session = shell.session("say one")
-    done = shell.run("sessions", "attach", session, stdin="say two\nsay three\n")
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == ["> say one", "one", "> say two", "two", "> say three", "three"]
-
-
-def test_a_person_talks_answers_cancels_and_leaves(shell: CommandLine) -> None:
-    session = shell.session("say before")
-    with shell.terminal("sessions", "attach", session) as terminal:
-        terminal.until("Ctrl-D leaves.")
-        assert "> say before\nbefore\n" in terminal.shown
-        terminal.type("permission\n")
-        terminal.until("[n] Reject: ")
-        terminal.type("y\n")
-        terminal.until('"optionId": "yes"')
-        terminal.type("sleep-until-cancel dozing\n")
-        terminal.until("\ndozing")
-        terminal.type(CTRL_C)
-        terminal.until("[cancelled]")
-        terminal.type(CTRL_C)
-        terminal.until("Nothing is running: Ctrl-D leaves.")
-        terminal.type(CTRL_D)
-        assert terminal.end() == 0
-
-
-def test_leaving_a_turn_that_would_end_with_us_is_asked_for_twice(shell: CommandLine) -> None:
-    with shell.terminal("sessions", "attach", shell.session()) as terminal:
-        terminal.until("Ctrl-D leaves.")
-        terminal.type("sleep-until-cancel dozing\n")
-        terminal.until("\ndozing")
-        terminal.type(CTRL_D)
-        terminal.until("Ctrl-D again leaves")
-        terminal.type(CTRL_D)
-        assert terminal.end() == 0
-
-
-async def test_a_session_of_an_editor_is_followed_and_answered(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        turn = editor.start_prompt(session, "say from the editor\npermission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        assert "> say from the editor" in terminal.shown
-        terminal.type("n\n")
-        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
-        terminal.type("say from the terminal\n")
-        await editor.next_message(lambda message: "from the terminal" in json.dumps(message))
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-@pytest.mark.parametrize("moment", [0, 1, 4, 5, 8])
-async def test_a_question_takes_no_key_of_a_line_that_was_begun_before_it(
-    shell: CommandLine, dragoman: Start, moment: int
-) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        text = "say any yes"
-        terminal.type(text[:moment])
-        turn = editor.start_prompt(session, "permission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        terminal.type(text[moment:] + "\n")  # queued behind the turn
-        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
-        terminal.type("n\n")
-        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
-        await asyncio.to_thread(terminal.until, "\nany yes")
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_ctrl_c_cancels_a_turn_that_another_client_began(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        for times, words in enumerate(("dozing", "napping"), 1):
-            turn = editor.start_prompt(session, f"sleep-until-cancel {words}")
-            await asyncio.to_thread(terminal.until, f"\n{words}")
-            terminal.type(CTRL_C)
-            await asyncio.to_thread(partial(terminal.until, "cancelling", times=times))
-            assert (await turn).stop_reason == "cancelled"
-            await asyncio.to_thread(partial(terminal.until, "[cancelled]", times=times))
-        terminal.type(CTRL_C)
-        await asyncio.to_thread(terminal.until, "Nothing is running: Ctrl-D leaves.")
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_what_waits_is_not_sent_when_the_turn_is_stopped(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        turn = editor.start_prompt(session, "sleep-until-cancel dozing")
-        await asyncio.to_thread(terminal.until, "\ndozing")
-        for times, words in enumerate(("first", "second"), 1):
-            terminal.type(f"say the {words}\n")
-            await asyncio.to_thread(partial(terminal.until, "(waits until this turn ends)", times=times))
-        terminal.type(CTRL_C)
-        assert (await turn).stop_reason == "cancelled"
-        await asyncio.to_thread(terminal.until, "2 lines are not sent: Enter alone sends what waits.")
-        terminal.type("say something else\n")
-        await asyncio.to_thread(terminal.until, "\nsomething else")
-        assert "\nthe first" not in terminal.shown
-        terminal.type("\n")
-        await asyncio.to_thread(terminal.until, "\nthe second")
-        assert "\nthe first" in terminal.shown
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_ctrl_d_leaves_a_turn_in_another_process_running(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    go = shell.folder / "go"
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        terminal.type(f"wait-file {go}\n")
-        await editor.next_message(lambda message: "wait-file" in json.dumps(message))
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-        assert "ended" not in terminal.shown
-        assert "cancel" not in terminal.shown
-    assert not any("cancelled" in json.dumps(message) for message in editor.received)
-    go.touch()
-    ended = await editor.next_message(lambda message: "stopReason" in json.dumps(message))
-    assert "end_turn" in json.dumps(ended)
-
-
-async def test_the_first_letter_of_a_sentence_does_not_answer(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        turn = editor.start_prompt(session, "permission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        await asyncio.sleep(0.6)  # as long as it takes to read the question
-        for letter in "nothing of this":
-            terminal.type(letter)
-        assert not turn.done()
-        terminal.type("\n")
-        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
-        assert not turn.done()
-        terminal.type("n")
-        terminal.type("\n")
-        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
-        await asyncio.to_thread(terminal.until, "\nnothing of this", times=1)
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_a_letter_that_was_begun_before_the_question_is_no_answer_with_enter(
-    shell: CommandLine, dragoman: Start
-) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        terminal.type("y")
-        turn = editor.start_prompt(session, "permission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        terminal.type("\n")
-        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
-        assert not turn.done()
-        terminal.type("n\n")
-        assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "no"
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_letters_of_several_bytes_are_typed_whole_while_a_question_is_open(
-    shell: CommandLine, dragoman: Start
-) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        turn = editor.start_prompt(session, "permission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        for byte in "say größer 漢 😀".encode():
-            terminal.type_bytes(bytes([byte]))
-            await asyncio.sleep(0.01)  # so that each is read by itself
-        terminal.type("\n")
-        await asyncio.to_thread(terminal.until, "(waits until this turn ends)")
-        terminal.type("n\n")
-        await turn
-        await asyncio.to_thread(terminal.until, "\ngrößer 漢 😀")
-        assert "\ufffd" not in terminal.shown
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-
-
-async def test_leaving_does_not_answer_a_question_for_others(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        turn = editor.start_prompt(session, "permission")
-        await asyncio.to_thread(terminal.until, "[n] Reject: ")
-        terminal.process.terminate()
-        assert await asyncio.to_thread(terminal.end) == 0
-    question = await editor.next_message(is_request("session/request_permission"))
-    editor.reply(question, {"outcome": {"outcome": "selected", "optionId": "yes"}})
-    assert (await turn).report("permission")["result"]["outcome"]["optionId"] == "yes"
-
-
-async def test_attach_says_that_a_turn_was_interrupted_and_where(shell: CommandLine, dragoman: Start) -> None:
-    words = "! This turn was interrupted, or its end could not be saved."
-    editor, session = await live(dragoman, shell)
-    with shell.terminal("sessions", "attach", session) as terminal:
-        await asyncio.to_thread(terminal.until, "Ctrl-D leaves.")
-        editor.start_request(
-            "session/prompt",
-            {"sessionId": session, "prompt": [{"type": "text", "text": "say half\nsleep-until-cancel"}]},
-        )
-        await asyncio.to_thread(terminal.until, "sleeping")
-        await editor.kill()
-        await asyncio.to_thread(terminal.until, words)
-        terminal.type("say goes on\n")
-        await asyncio.to_thread(terminal.until, "\ngoes on")
-        terminal.type(CTRL_D)
-        assert await asyncio.to_thread(terminal.end) == 0
-    again = (await run(shell, "sessions", "attach", session, stdin="")).stdout
-    assert again.count(words) == 1
-    assert again.index("half") < again.index(words) < again.index("> say goes on")
-
-
-async def test_attach_shows_in_a_replay_how_turns_ended(shell: CommandLine, dragoman: Start) -> None:
-    editor, session = await live(dragoman, shell)
-    turn = editor.start_prompt(session, "sleep-until-cancel")
-    await editor.text(session, "sleeping")
-    editor.notify("session/cancel", {"sessionId": session})
-    await turn
-    await editor.prompt(session, "say after")
-    shown = (await run(shell, "sessions", "attach", session, stdin="")).stdout
-    assert shown.index("[cancelled]") < shown.index("> say after")
-    assert "end_turn" not in shown
-
-
-def test_a_session_goes_on_with_whoever_is_left(shell: CommandLine) -> None:
-    session = shell.session()
-    with shell.terminal("sessions", "attach", session) as first:
-        first.until("Ctrl-D leaves.")
-        with shell.terminal("sessions", "attach", session) as second:
-            second.until("Ctrl-D leaves.")
-            first.type(CTRL_D)
-            assert first.end() == 0
-            second.type("say still here\n")
-            second.until("\nstill here")
-            second.type(CTRL_D)
-            assert second.end() == 0
-    assert "agent: still here" in shell.run("sessions", "show", session).stdout, "nothing seen is lost"
-
-
-async def test_who_only_watches_changes_nothing(shell: CommandLine, dragoman: Start, tmp_path: Path) -> None:
-    editor, session = await live(dragoman, shell)
-    with shell.start("sessions", "attach", "--read-only", session) as watching:
-        assert watching.stdout is not None
-        editor.start_prompt(session, "say watched\npermission")
-        read = watching.stdout.readline
-        assert [await asyncio.to_thread(read) for _ in range(4)] == [
-            "> say watched\n", "permission\n", "watched\n", "? Run it (execute)\n"
-        ]  # fmt: skip
-        await editor.next_message(is_request("session/request_permission"))
-        editor.leave()
-        assert await asyncio.to_thread(watching.wait, 30) == 0
-        assert "No process runs this session any more." in watching.stdout.read()
-
-
-def test_watching_a_session_that_nobody_runs_shows_it_and_ends(shell: CommandLine) -> None:
-    session = shell.session("say done")
-    done = shell.run("sessions", "attach", "--read-only", session)
-    assert done.stdout.splitlines() == ["> say done", "done", "No process runs this session any more."]
 
 
 # -- bad stores

@@ -21,9 +21,10 @@ from dragoman.wire.framing import Frame
 
 QUIETLY = ("--connect", "never", "--log-level", "error")
 """What the child writes to stderr is told when it ends by itself, so it is errors alone."""
+CLOSE_TIMEOUT = 3.0
+"""Seconds for the child to end by itself: one whose session another process watches goes on without stdin."""
 END_TIMEOUT = 20.0
-"""Seconds for the child to end its agents; it has shorter limits itself."""
-KILL_TIMEOUT = 3.0
+"""Seconds for the child to end its agents after SIGTERM; it has shorter limits itself."""
 SAID_BYTES = 4096
 """What is kept of the child's stderr, for the error when it ends at once."""
 LINK_TIMEOUT = 1.0
@@ -70,7 +71,7 @@ class Child:
         if process is None:
             return
         try:
-            for limit, end in ((END_TIMEOUT, process.terminate), (KILL_TIMEOUT, process.kill)):
+            for limit, end in ((CLOSE_TIMEOUT, process.terminate), (END_TIMEOUT, process.kill)):
                 try:
                     await asyncio.wait_for(process.wait(), limit)
                     break

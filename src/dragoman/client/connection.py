@@ -28,7 +28,7 @@ CAPABILITIES: JsonObject = {
     "fs": {"readTextFile": False, "writeTextFile": False},
     "terminal": False,
     "session": {"notices": {}},
-    "_meta": {"dragoman": {"turnEnds": True, "remembering": True, "seq": True}},
+    "_meta": {"dragoman": {"turnEnds": True, "remembering": True, "seq": True, "leaveTurns": True}},
 }
 
 

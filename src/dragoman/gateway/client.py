@@ -262,7 +262,7 @@ class ClientConnection(Client):
         """Cancel this client's turns and wait briefly for their end: stdout may still be read (G-113)."""
         turns = [each.turn for each in sessions if each.turn is not None and each.turn.client is self]
         for turn in turns:
-            if self.terms.leave_turns and turn.session.follows:
+            if self.leaves_turns and turn.session.follows:
                 turn.settle(CANCELLED)  # only here; at the owner the turn goes on
             else:
                 turn.withdraw()

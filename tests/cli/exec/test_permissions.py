@@ -63,7 +63,13 @@ def test_a_question_without_a_way_to_refuse_is_cancelled(shell: CommandLine) -> 
 @pytest.mark.parametrize(("typed", "option"), [("y\n", "yes"), ("2\n", "always"), ("n\n", "no")])
 def test_a_person_answers(shell: CommandLine, typed: str, option: str) -> None:
     with shell.terminal("exec", "permission") as terminal:
-        terminal.until("[y] Allow, [2 Enter] Always allow, [n] Reject: ")
+        terminal.until("Answer: ")
+        assert "  y        Allow\n  2 Enter  Always allow\n  n        Reject\n" in terminal.shown
+        assert (
+            terminal.shown.index("? Run it")
+            < terminal.shown.index("is not understood")
+            < terminal.shown.index(" y ")
+        )
         terminal.type(f"x\n{typed}")  # what means nothing does nothing
         assert terminal.end() == (3 if option == "no" else 0)
         assert chosen(terminal.shown) == option
@@ -71,7 +77,7 @@ def test_a_person_answers(shell: CommandLine, typed: str, option: str) -> None:
 
 def test_one_key_answers_once_the_question_has_been_seen(shell: CommandLine) -> None:
     with shell.terminal("exec", "permission") as terminal:
-        terminal.until("[n] Reject: ")
+        terminal.until("Answer: ")
         while not terminal.ended():
             terminal.type("\x7fy")  # a key of the first moment becomes a line: erase it, press again
         assert '"optionId": "yes"' in terminal.shown
@@ -79,7 +85,7 @@ def test_one_key_answers_once_the_question_has_been_seen(shell: CommandLine) -> 
 
 def test_no_single_key_answers_for_good(shell: CommandLine) -> None:
     with shell.terminal("exec", "permission") as terminal:
-        terminal.until("[n] Reject: ")
+        terminal.until("Answer: ")
         terminal.type("a2\x15" * 40 + "n\n")
         assert terminal.end() == 3
         assert chosen(terminal.shown) == "no"
@@ -87,7 +93,7 @@ def test_no_single_key_answers_for_good(shell: CommandLine) -> None:
 
 def test_a_key_that_erases_takes_back_what_is_seen_too(shell: CommandLine) -> None:
     with shell.terminal("exec", "permission") as terminal:
-        terminal.until("[n] Reject: ")
+        terminal.until("Answer: ")
         terminal.type("no\x7f\x7f\x7fn\n")
         assert terminal.end() == 3
         assert "no" + 2 * "\x1b[D \x1b[D" + "n" in terminal.raw
@@ -101,18 +107,18 @@ EDIT = (
 
 def test_a_person_sees_the_diff_before_they_decide(shell: CommandLine) -> None:
     with shell.terminal("exec", EDIT % "c") as terminal:
-        terminal.until("[y] Allow")
+        terminal.until("Answer: ")
         question = terminal.shown
-        assert question.index("? Edit (edit)") < question.index("  -one\n  +two\n") < question.index("[y]")
+        assert question.index("? Edit (edit)") < question.index("  -one\n  +two\n") < question.index("  y ")
         terminal.type("y\n")
         assert terminal.end() == 0
 
 
 def test_keys_for_one_question_do_not_answer_the_next(shell: CommandLine) -> None:
     with shell.terminal("exec", "\n".join([EDIT % "c", EDIT % "d"])) as terminal:
-        terminal.until("[y] Allow")
+        terminal.until("Answer: ")
         terminal.type("y\nyy")
-        terminal.until("[y] Allow", times=2)
+        terminal.until("Answer: ", times=2)
         terminal.type("\x15n\n")
         assert terminal.end() == 0
         assert '"optionId": "no"' in terminal.shown or '"optionId":"no"' in terminal.shown

@@ -28,8 +28,8 @@ POLICIES: dict[Approve, PolicyConfig] = {
 KEYS = {"allow_once": "y", "reject_once": "n"}
 """The key of an option, by its kind. Other options, and all that hold for longer than once, have a number, which needs
 Enter: a single key pressed by mistake must not decide for good."""
-
-
+KEY_WIDTH = 7
+"""Columns for the keys of an option."""
 _WISH = re.compile(
     r"(?P<scope>session|project|everywhere)(?:\s+(?P<until>\w+))?(?:\s*:\s*(?P<pattern>\S.*))?", re.IGNORECASE
 )
@@ -50,13 +50,8 @@ def ask_person(
     narrator: Narrator,
     keyboard: Keyboard,
     done: Callable[[], None],
-    *,
-    enter: bool = False,
 ) -> None:
-    """Show the question with a key for every option; the key that the user presses answers it.
-
-    With `enter` every answer is a line: where the user types prompts, the first letter of one must not answer.
-    """
+    """Show the question with a key for every option; the key that the user presses answers it."""
     keys = option_keys(question.options)
 
     def entered(text: str) -> bool:
@@ -73,7 +68,7 @@ def ask_person(
         return True
 
     def pressed(key: str) -> bool:
-        return not enter and not key.isdigit() and entered(key)
+        return not key.isdigit() and entered(key)
 
     def settled(how: str) -> None:
         keyboard.want_lines()
@@ -84,11 +79,10 @@ def ask_person(
 
     question.on_withdrawn(lambda: settled("answered elsewhere, or no longer asked"))
     narrator.ask(question)
-    for line in remember_lines(question.remember):
+    for line in [*option_lines(keys), *remember_lines(question.remember)]:
         narrator.say(line)
-    keyboard.ask(pressed, entered, narrator.screen.echo)  # before the options are shown: keys then count
-    how = "A letter and Enter: " if enter else ""
-    narrator.screen.progress(f"  {how}{_offer(keys, enter=enter)}: {keyboard.begun}", finished=False)
+    keyboard.ask(pressed, entered, narrator.screen.echo)  # before the answer is asked for: keys then count
+    narrator.screen.progress(f"  Answer: {keyboard.begun}", finished=False)
 
 
 def read_wish(text: str, remember: JsonObject) -> JsonObject | None:
@@ -111,16 +105,18 @@ def remember_lines(remember: JsonObject) -> list[str]:
         return []
     shown = one_line("; ".join(map(str, pattern)))
     return [
-        f"  Longer: session, project or everywhere, also with 1h or today, and Enter. Remembers: {shown}",
-        "  To change what is remembered: project: run make *",
+        f"  {'longer':<{KEY_WIDTH}}  session, project or everywhere, also with 1h or today, and Enter",
+        f"  {'':<{KEY_WIDTH}}  remembers: {shown}",
+        f"  {'':<{KEY_WIDTH}}  project: run make *  (remembers that instead)",
     ]
 
 
-def _offer(keys: dict[str, Option], *, enter: bool) -> str:
-    return ", ".join(
-        f"[{key}{' Enter' if key.isdigit() and not enter else ''}] {option.name or option.id}"
+def option_lines(keys: dict[str, Option]) -> list[str]:
+    """One option per line, behind the keys that choose it."""
+    return [
+        f"  {key + ' Enter' if key.isdigit() else key:<{KEY_WIDTH}}  {one_line(option.name or option.id)}"
         for key, option in keys.items()
-    )
+    ]
 
 
 def option_keys(options: Sequence[Option]) -> dict[str, Option]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -354,16 +355,22 @@ def _confirm(ctx: click.Context, views: list[View]) -> None:
 def attach(ctx: click.Context, id: str, read_only: bool) -> None:
     """Follow a session in the terminal and take part in it.
 
-    What was said comes first, then what is said now. A line that you type is a prompt. Ctrl-C cancels the turn that is
-    running, Ctrl-D leaves.
+    What was said comes first, then what is said now: the same as `dragoman chat -s ID`. Ctrl-C cancels the turn that is
+    running, Ctrl-D leaves. Without a terminal it is plain text, and each line of stdin is a prompt.
     """
-    from dragoman.cli.sessions import attach, watch
+    from dragoman.cli.chat.command import is_terminal
+    from dragoman.cli.sessions.find import find, with_store
 
     paths, loaded = load_settings(quiet=True)
     _check_any(paths, id)
-    if read_only:
-        ctx.exit(watch.run(id, paths))
-    ctx.exit(attach.run(id, loaded.config, paths))
+    if is_terminal():
+        from dragoman.cli.chat import run as chat
+
+        found = with_store(paths, partial(find, given=id)).id
+        ctx.exit(chat.watch(found, paths) if read_only else chat.attach(found, paths))
+    from dragoman.cli.sessions import attach, watch
+
+    ctx.exit(watch.run(id, paths) if read_only else attach.run(id, loaded.config, paths))
 
 
 def _load(*ids: str) -> tuple[Paths, int]:

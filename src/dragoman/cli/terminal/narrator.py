@@ -63,7 +63,10 @@ class Narrator:
         self._asked.add(str(tool.get("toolCallId")))
         self.screen.progress(f"? {describe_tool(tool, self._titles)}", fg="yellow", bold=True)
         self._show(list(question_lines(tool, self._contents)), ASKED_LINES)
-        for line in approval_lines(as_object(own_meta(dict(question.raw)).get("approval"))):
+        facts = own_meta(dict(question.raw))
+        if why := as_object(facts.get("policy")).get("why"):
+            self.screen.progress(f"  {one_line(str(why))}", dim=True)
+        for line in approval_lines(as_object(facts.get("approval"))):
             self.screen.progress(f"  {line}", dim=True)
 
     def say(self, text: str, **style: Any) -> None:

@@ -74,6 +74,11 @@ class ClientCapabilities:
         return bool(own_meta(self.raw).get("turnEnds"))
 
     @property
+    def leave_turns(self) -> bool:
+        """The client's turns in sessions that another process owns go on when it leaves."""
+        return bool(own_meta(self.raw).get("leaveTurns"))
+
+    @property
     def question_ids(self) -> bool:
         """The client wants `_meta.dragoman.requestId` on questions: it reads the journal, where they have that id."""
         return bool(own_meta(self.raw).get("questions"))

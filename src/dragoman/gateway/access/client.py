@@ -100,6 +100,11 @@ class Client:
         return self.terms.beside and can.terminal and not can.draws_terminals and self.may_control
 
     @property
+    def leaves_turns(self) -> bool:
+        """Whether its turns in sessions that another process owns go on when it leaves."""
+        return self.terms.leave_turns or self.capabilities.leave_turns
+
+    @property
     def backlog(self) -> int:
         """Bytes that the client has not read yet; 0 before its link is open."""
         link = getattr(self.peer, "link", None)

@@ -103,15 +103,16 @@ class DecisionReader:
             self._open.clear()
         return found
 
-    def line(self, event: bytes) -> str:
-        """A decision in words; empty for any other record."""
+    def note(self, event: bytes) -> JsonObject | None:
+        """A decision in words, with its call; None for any other record."""
         try:
             decided = self.see(events.read_record(event), 0, "")
         except Malformed:
-            return ""
+            return None
         if decided is None or not decided.decision:
-            return ""
-        return f"{decided.title}: {decided.word} by {decided.by}"
+            return None
+        words = f"{decided.word} by {decided.by}"
+        return {"toolCallId": decided.call, "title": decided.title, "decided": words}
 
 
 async def decisions_of(store: Store, session_id: str, call: str = "", *, after: int = 0) -> list[Decided]:

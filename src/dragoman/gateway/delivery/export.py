@@ -54,5 +54,5 @@ async def as_markdown(store: Store, record: SessionRecord) -> AsyncIterator[byte
     title = record.title or record.id
     yield f"# {title}\n\n".encode(errors="replace")
     yield f"Session `{record.id}` with {record.agent} in `{record.cwd}`, {record.created_at}\n\n".encode()
-    async for piece in transcript.as_markdown(store, record.id, DecisionReader().line):
+    async for piece in transcript.as_markdown(store, record.id, DecisionReader().note):
         yield piece.encode(errors="replace")

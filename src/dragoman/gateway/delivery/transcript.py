@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TypeAlias
 
 from dragoman.gateway.delivery import events
+from dragoman.gateway.delivery.conversation.tool_calls import ToolCalls
 from dragoman.gateway.delivery.conversation.undone import NOTHING, Undone, read_undone
 from dragoman.gateway.json_types import JsonObject, as_object, decode_object, own_meta
 from dragoman.gateway.ports.store import Row, Store, StoreError
-from dragoman.gateway.rewriting import tool_text
 from dragoman.wire import message
 from dragoman.wire.errors import Malformed
 
@@ -20,8 +20,6 @@ RECAP_BYTES = 100_000
 """Length of a recap: the end of the conversation, well below any model's context window."""
 RECAP_BEGINS = "This conversation began in an earlier session"
 RECENT_EVENTS = 1000
-OUTPUT_LINES = 500
-"""Most lines of one tool call's output in Markdown."""
 
 USER = "User"
 REPORTED_USER = "User, as the agent tells it"
@@ -33,8 +31,8 @@ DECISION = "Decision"
 """Speaker of paragraphs that tell how a tool call was decided."""
 _LOST_TAG = b""
 _DECISION_TAG = b"decision"
-Note: TypeAlias = Callable[[bytes], str]
-"""The line for a record of the journal; empty if there is none."""
+Note: TypeAlias = Callable[[bytes], JsonObject | None]
+"""Reads a record: `title`, `toolCallId` and how it was `decided`, of a decision; None for any other."""
 
 _SEPARATE = frozenset({"Tool", "Output", LOST, DECISION})
 """Speakers whose texts are separate paragraphs, even one after another."""
@@ -118,34 +116,38 @@ async def as_markdown(store: Store, session_id: str, note: Note | None = None) -
 async def paragraphs(
     store: Store, session_id: str, note: Note | None = None
 ) -> AsyncIterator[tuple[str, str]]:
-    """Speaker and text of each paragraph: adjacent chunks of one speaker are joined; a tool's output is its own."""
+    """Speaker and text of each paragraph: adjacent chunks of one speaker are joined; a tool call is told at its end."""
     speaker, parts = "", list[str]()
-    contents = tool_text.ToolContents()
-    async for tag, update in _tagged(store, session_id, note):
-        for who, text in (said(update, tag), ("Output", _output(update, contents))):
-            if text and (who != speaker or who in _SEPARATE):
-                if parts:
-                    yield speaker, "".join(parts)
-                speaker, parts = who, []
-            if text:
-                parts.append(text)
+    async for who, text in _told(store, session_id, note):
+        if text and (who != speaker or who in _SEPARATE):
+            if parts:
+                yield speaker, "".join(parts)
+            speaker, parts = who, []
+        if text:
+            parts.append(text)
     if parts:
         yield speaker, "".join(parts)
 
 
-def _output(update: JsonObject, contents: tool_text.ToolContents) -> str:
-    """A tool call's output, if the update ends the call; else empty."""
-    if update.get("sessionUpdate") not in ("tool_call", "tool_call_update"):
-        return ""
-    contents.see(update)
-    if update.get("status") not in ("completed", "failed"):
-        return ""
-    content = contents.take(update)
-    if tool_text.said_already(update):
-        return ""
-    found = list(tool_text.lines(content))
-    more = len(found) - OUTPUT_LINES
-    return "\n".join([*found[:OUTPUT_LINES], *([f"… {more} more lines"] if more > 0 else [])])
+async def _told(store: Store, session_id: str, note: Note | None) -> AsyncIterator[tuple[str, str]]:
+    """Speaker and text of each update, tool calls by their last title."""
+    calls = ToolCalls()
+    async for tag, update in _tagged(store, session_id, note):
+        kind = update.get("sessionUpdate")
+        if tag == _DECISION_TAG:
+            words = str(update.get("decided") or "")
+            if not words or not calls.decided(str(update.get("toolCallId")), words):
+                yield DECISION, str(update["title"]) + (f": {words}" if words else "")
+        elif tag != _LOST_TAG and kind in ("tool_call", "tool_call_update"):
+            for told in calls.see(update):
+                yield told
+        else:
+            if tag == events.PROMPT:  # the turn before has ended
+                for told in calls.rest():
+                    yield told
+            yield said(update, tag)
+    for told in calls.rest():
+        yield told
 
 
 def _folded(output: str) -> str:
@@ -185,8 +187,8 @@ def _shown(
             update = read_update(event[1:])
             if update is not None:
                 yield event[:1], update
-        elif note is not None and event[:1] == events.RECORD and (text := note(event)):
-            yield _DECISION_TAG, {"title": text}
+        elif note is not None and event[:1] == events.RECORD and (decision := note(event)):
+            yield _DECISION_TAG, decision
 
 
 async def is_in_turn(store: Store, session_id: str, pages: int = sys.maxsize) -> bool | None:
@@ -257,8 +259,6 @@ def said(update: JsonObject, tag: bytes = events.PROMPT) -> tuple[str, str]:
     """
     if tag == _LOST_TAG:
         return LOST, str(update["title"])
-    if tag == _DECISION_TAG:
-        return DECISION, str(update["title"])
     kind = str(update.get("sessionUpdate"))
     if kind == "user_message_chunk" and tag != events.PROMPT:
         return REPORTED_USER, _text(as_object(update.get("content")))

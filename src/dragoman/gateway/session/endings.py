@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman.gateway.delivery import events
-from dragoman.gateway.json_types import JsonObject
+from dragoman.gateway.json_types import JsonObject, as_object
 from dragoman.gateway.rewriting.dialects import STOP_REASONS
 from dragoman.gateway.rewriting.updates import update_line
 from dragoman.gateway.session import auditing
@@ -31,11 +31,15 @@ def turn_ended(session: Session, turn: Turn, reply: Reply, outcome: JsonObject) 
     """Close what the turn left open and send its answer; `outcome` is the decoded result or error in `reply`."""
     session.prompts.turn_ended(turn)
     session.silence.turn_ends()
-    if len(session.questions):
+    refused = session.follows and as_object(outcome.get("data")).get("reason") == "prompt_in_flight"
+    if len(session.questions) and not refused:
         session.questions.cancel_all("turn_end")
     command = session.tools.command_since() if turn.cancelled else None
-    for closing in session.tools.fail_all(partial(auditing.tool_ended, session)):  # quirk tool_call_left_open
-        session.publish(closing)
+    if not refused:  # else another turn runs at the owner, and what is open is of that one
+        for closing in session.tools.fail_all(
+            partial(auditing.tool_ended, session)
+        ):  # quirk tool_call_left_open
+            session.publish(closing)
     if command is not None and session.agent is not None and not session.shares_agent:
         session.recovery.settle(session.gateway.spawn(_end_command(session, session.agent, command)))
     ok, stop_reason = reply.ok, outcome.get("stopReason")

@@ -140,7 +140,7 @@ class Prompts(Generic[T]):
         """The client left, and what it started ends with it."""
         for queued in [each for each in self._waiting if each.client is client]:
             self._end(queued, CANCELLED)
-        if not client.terms.leave_turns:
+        if not client.leaves_turns:
             for author, cancel in list(self.forwarded.values()):
                 if author is client:
                     cancel()
