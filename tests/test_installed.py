@@ -18,10 +18,7 @@ def make_program(folder: Path) -> Path:
     return made
 
 
-def test_folders_that_will_be_gone_or_are_unsafe_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+def test_folders_that_will_be_gone_or_are_unsafe_are_left_out(tmp_path: Path) -> None:
     names = ("bin", "open", "tmp/x", "app/node_modules/.bin", "venv/bin")
     folders = {name: tmp_path / name for name in names}
     for folder in folders.values():
@@ -29,7 +26,8 @@ def test_folders_that_will_be_gone_or_are_unsafe_are_left_out(
     folders["open"].chmod(0o777)
     (tmp_path / "file").touch()
     given = [*map(str, folders.values()), "relative", "", "/gone", str(tmp_path / "file"), "/bin", "/bin"]
-    found = search_path({"PATH": ":".join(given), "VIRTUAL_ENV": str(tmp_path / "venv")})
+    own = {"VIRTUAL_ENV": str(tmp_path / "venv"), "TMPDIR": str(tmp_path / "tmp")}
+    found = search_path({"PATH": ":".join(given), **own})
     assert found.folders[:2] == (str(folders["bin"]), "/bin")
     assert set(found.folders[2:]) <= {"/usr/local/bin", "/usr/bin"}
     assert dict(found.left_out) == {

@@ -25,6 +25,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "installed": (),
     "edited_file": ("atomic_file",),
     "editors": ("edited_file",),
+    "system_service": (),
     "masking": (),
     "terminal": (),
     "config": ("masking", "atomic_file"),

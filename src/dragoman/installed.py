@@ -9,7 +9,6 @@ import os
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +93,7 @@ def _unfit(folder: str, environ: Mapping[str, str]) -> str:
         return "not a folder"
     if mode & stat.S_IWOTH:
         return "every user may write to it"
-    if Path(folder).is_relative_to(tempfile.gettempdir()):
+    if Path(folder).is_relative_to(environ.get("TMPDIR") or "/tmp"):
         return "temporary"
     if "node_modules" in Path(folder).parts:
         return "of one project"

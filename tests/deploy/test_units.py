@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -28,7 +29,14 @@ def test_systemd_finds_nothing_to_object_to(unit: Path, tmp_path: Path) -> None:
     copy.write_text(re.sub(r"^(User|Group)=.*\n", "", text, flags=re.MULTILINE))
     scope = [] if "User=" in text else ["--user"]
     done = subprocess.run(
-        [program, "verify", *scope, "--man=no", str(copy)], capture_output=True, text=True, timeout=60
+        [program, "verify", *scope, "--man=no", str(copy)],
+        env={
+            **os.environ,
+            "XDG_RUNTIME_DIR": str(tmp_path),
+        },  # without one the user's units are not even read
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     complaints = [line for line in done.stderr.splitlines() if copy.name in line]
     assert complaints == []

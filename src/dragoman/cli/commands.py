@@ -70,6 +70,7 @@ COMMANDS = {
     "backup": ("dragoman.cli.backup:backup", "Write the state folder (sessions, tokens, logs) to one file."),
     "restore": ("dragoman.cli.backup:restore", "Replace the state folder with a back-up."),
     "editor": ("dragoman.cli.setup.editor:editor", "Put Dragoman into editors, and take it out again."),
+    "service": ("dragoman.cli.setup.service:service", "Run `dragoman serve` as a service of the system."),
     "completion": ("dragoman.cli.completion:completion", "Print the completion script for a shell."),
     "man": ("dragoman.cli.man:man", "Print the manual page."),
     "config": ("dragoman.cli.config:config", "Show, change, find, create and trust configuration."),

@@ -176,6 +176,13 @@ EXAMPLES: dict[str, dict[str, str]] = {
     },
     "editor list": {"dragoman editor list": ""},
     "editor remove": {"dragoman editor remove zed": ""},
+    "service": {"dragoman service install": "", "dragoman service status": ""},
+    "service install": {
+        "dragoman service install": "",
+        "dragoman service install --print": "the unit, for another service manager",
+    },
+    "service remove": {"dragoman service remove": ""},
+    "service status": {"dragoman service status": ""},
     "editor show": {"dragoman editor show vscode --agent claude": ""},
     "completion": {
         'eval "$(dragoman completion bash)"': "in ~/.bashrc",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from dragoman.edited_file import Change
+from dragoman.edited_file import Change, EditError
 from dragoman.masking import mask_text
 from dragoman.terminal import style
 
@@ -43,6 +44,18 @@ def agreed(question: str, yes: bool) -> bool:
         click.echo(err=True)
     click.echo("Nothing was changed.", err=True)
     return False
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """Report what cannot be changed as one sentence, with exit code 1."""
+    from dragoman.cli.entry import complain
+
+    try:
+        yield
+    except EditError as error:
+        complain(str(error))
+        raise SystemExit(1) from None
 
 
 def make(changes: Sequence[Change]) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
-from dragoman.cli.setup.consent import NOT_DONE, YES, agreed, diff_of, make, show_diff
+from dragoman.cli.setup.consent import NOT_DONE, YES, agreed, diff_of, make, reported, show_diff
 from dragoman.config.errors import ConfigError
 from dragoman.edited_file import Change, EditError
 from dragoman.editors.catalog import EDITORS
@@ -140,7 +140,8 @@ def install(
             f"{known.title} is set up by hand: `dragoman editor show {editor}` prints what to type"
         )
     chosen_file = _file(editor, known, file)
-    changes = _try(lambda: known.install(launch, chosen_file))
+    with reported():
+        changes = known.install(launch, chosen_file)
     ctx.exit(_carry_out(known, launch.name, changes, yes=yes, as_json=as_json, done="configured"))
 
 
@@ -159,14 +160,16 @@ def remove(
     if known.by_hand:
         raise ConfigError(f"{known.title} was set up by hand: remove it there")
     chosen_file = _file(editor, known, file)
-    names = [found.name for found in _try(lambda: known.find(chosen_file))]
+    with reported():
+        names = [found.name for found in known.find(chosen_file)]
     if name is None and len(names) > 1:
         raise ConfigError(f"{chosen_file} has several entries, choose one with --name: {', '.join(names)}")
     if name is not None and name not in names:
         there = f"it has {', '.join(names)}" if names else "it has none"
         raise ConfigError(f'{chosen_file} has no entry "{name}" that starts Dragoman: {there}')
     chosen = name or (names[0] if names else "")
-    changes = _try(lambda: known.remove(chosen, chosen_file)) if names else []
+    with reported():
+        changes = known.remove(chosen, chosen_file) if names else []
     ctx.exit(_carry_out(known, chosen, changes, yes=yes, as_json=as_json, done="removed"))
 
 
@@ -188,7 +191,8 @@ def _carry_out(
             show_diff(needed)
         files = " and ".join(str(change.path) for change in needed)
         if agreed(f"Change {files}?", yes):
-            result["backups"] = [str(backup) for backup in _try(lambda: make(needed))]
+            with reported():
+                result["backups"] = [str(backup) for backup in make(needed)]
         else:
             code, result["state"] = NOT_DONE, "not changed"
     if as_json:
@@ -200,20 +204,6 @@ def _carry_out(
         for backup in result["backups"]:
             click.echo(f"The old file is {backup}")
     return code
-
-
-Result = TypeVar("Result")
-
-
-def _try(act: Callable[[], Result]) -> Result:
-    """Report what cannot be edited as a mistake of the user's files, with exit code 1."""
-    from dragoman.cli.entry import complain
-
-    try:
-        return act()
-    except EditError as error:
-        complain(str(error))
-        raise SystemExit(1) from None
 
 
 def _find(name: str) -> Editor:
