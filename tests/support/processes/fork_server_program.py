@@ -16,13 +16,16 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+import dragoman
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 from support.processes.kill_at_line import KILL_AT, kill_at
@@ -31,26 +34,9 @@ REQUEST_BYTES = 1 << 20
 LOADED = {
     "gateway": (
         "dragoman.cli.entry",
-        "dragoman.agents.claude.agent",
-        "dragoman.agents.codex.agent",
-        "dragoman.cli.acp.start",
-        "dragoman.cli.acp.run",
-        "dragoman.cli.commands",
-        "dragoman.cli.compose",
-        "dragoman.cli.doctor",
-        "dragoman.cli.exec.run",
-        "dragoman.cli.sessions.command",
-        "dragoman.cli.sessions.attach",
-        "dragoman.cli.sessions.end",
-        "dragoman.cli.sessions.export",
-        "dragoman.cli.sessions.show",
-        "dragoman.cli.serve.command",
-        "dragoman.cli.serve.run",
-        "dragoman.sandbox.boxes",
-        "dragoman.server.hypercorn.connection",
-        "dragoman.store",
-        "dragoman.transports.stdio",
-        "dragoman.upkeep.conversion",
+        "cryptography.hazmat.primitives.asymmetric.ed25519",
+        "grp",
+        "pwd",
         "uvloop",
     ),
     "builtin": (
@@ -65,7 +51,7 @@ LOADED = {
         "pydantic_ai.models.openai",
     ),
 }
-"""By program; the first has its `main`."""
+"""By program; the first has its `main`. A gateway has all of ours too, see `gateway_modules`."""
 
 Main = Callable[[], int | None]
 
@@ -73,11 +59,20 @@ Main = Callable[[], int | None]
 def load(program: str) -> Main:
     gc.disable()
     modules = [importlib.import_module(name) for name in LOADED[program]]
+    for name in gateway_modules() if program == "gateway" else ():
+        importlib.import_module(name)
     WARM_UP[program]()
     gc.enable()
     gc.freeze()  # no child looks through it, and so copies it
     main: Main = modules[0].main
     return main
+
+
+def gateway_modules() -> Iterator[str]:
+    """All of ours but the built-in agent: a list of what a gateway needs would miss what is added to it."""
+    for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
+        if module.name.split(".")[1] != "builtin" and not module.name.endswith(".__main__"):
+            yield module.name
 
 
 def warm_up_settings() -> None:
