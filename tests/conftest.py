@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
 
 from dragoman import log
 from support.agents.agent_log import AgentLog
@@ -19,25 +22,106 @@ from support.prerequisites import SkipAccount
 from support.rpc_peer import Framing
 from support.store.failing_store import Faults
 
+if TYPE_CHECKING:
+    from _pytest.python import CallSpec2
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "rule(id, ...): the gateway rules that this test proves")
+    settings.register_profile("long", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("short", settings.get_profile("long"), max_examples=30)
+    settings.load_profile("long" if config.option.markexpr == "long" else "short")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(SkipAccount())
     share_fork_servers()
 
 
-LONG = ("web/test_pictures.py",)
-"""What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it."""
+LONG = {
+    "acp/test_permission_paths.py": {"agent"},
+    "agents/remote/test_chain.py::test_ten_thousand_updates": {"ws"},
+    "agents/remote/test_reconnect.py": {"ws"},
+    "agents/test_custody.py": {"asyncio"},
+    "agents/test_daemons.py::test_daemons_of_a_command_that_runs": {"builtin"},
+    "agents/test_process.py": {"asyncio"},
+    "bridge/test_bounds.py": {"HTTP/1.1"},
+    "builtin/test_cancellation.py": {"google", "responses"},
+    "builtin/test_loop.py": {"google", "responses"},
+    "sandbox/test_answers.py": {"podman", "ssh"},
+    "sandbox/test_client_services.py": {"podman", "ssh"},
+    "sandbox/test_kinds.py::test_history": {"podman", "ssh"},
+    "sandbox/test_kinds.py::test_questions": {"podman", "ssh"},
+    "sandbox/test_kinds.py::test_sessions": {"podman", "ssh"},
+    "server/test_streamable.py::test_a_stream_that_nobody_reads": {"HTTP/1.1"},
+    "services/test_terminals.py": {"asyncio"},
+    "sessions/test_faults.py": {"5", "6", "7", "8"},
+    "test_skips.py": {"side by side"},
+    "web/test_approving.py": {"dark", "phone"},
+    "web/test_audit_page.py": {"dark", "light"},
+    "web/test_pictures.py": None,
+    "web/test_policy_page.py": {"light", "phone"},
+    "web/test_remembering.py": {"desktop"},
+}
+"""What takes more than its share of the time that `make test` has on two cores; `make test-long` runs it.
+
+By the beginning of a test's id: its variants that are named, or all of it. Another variant stays in `make test`.
+"""
+IN_FULL = (
+    "builtin/test_loop.py::test_text_and_thinking",
+    "builtin/test_loop.py::test_a_turn_of_several_tools",
+)
+"""Tests that `make test` runs in all of their variants, whatever LONG says."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser's tests come first: they share one worker, and at the end the others would wait for it."""
+def is_long(item: pytest.Item) -> bool:
+    id = item.nodeid.removeprefix("tests/")
+    callspec: CallSpec2 | None = getattr(item, "callspec", None)
+    words = set(callspec.id.split("-")) if callspec else set()
+    return not id.startswith(IN_FULL) and any(
+        id.startswith(start) and (variants is None or not words.isdisjoint(variants))
+        for start, variants in LONG.items()
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The browser's tests come first: they share one worker, and at the end the others would wait for it.
+
+    `make test-long` runs the property tests again, with more examples.
+    """
     here = Path(__file__).parent
+    again = config.option.markexpr == "long"
     for item in items:
-        if item.path.relative_to(here).as_posix().startswith(LONG):
+        if is_long(item) or (again and item.get_closest_marker("hypothesis")):
             item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: here / "web" not in item.path.parents)
+
+
+GROUPS = {
+    "tests/web/": "browser",  # which takes seconds to start, and more than one beside the other tests makes all slow
+    "tests/test_code_shape.py": "source",  # all files are read once
+    "tests/test_layers.py": "source",
+    "tests/test_protocol_rules.py": "rules",
+    "tests/test_requirements.py": "rules",
+}
+"""Tests that share a worker, by the beginning of their id."""
+
+
+def group(nodeid: str) -> str:
+    """The group of a test; `xdist_group` has no effect: pytest 9.2 ignores ids that pytest-xdist 3.8 sets."""
+    return next((group for start, group in GROUPS.items() if nodeid.startswith(start)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling | None:
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    scheduler = LoadGroupScheduling(config, log)
+    scheduler._split_scope = group
+    return scheduler
+
+
+def pytest_collection_finish() -> None:
+    """What all tests have loaded stays: no garbage collection looks through it again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

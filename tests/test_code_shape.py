@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("layers")  # all files are read once
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "dragoman"
 SESSION = SOURCE / "gateway" / "session"

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.xdist_group("layers")  # the imports of all files are read once
-
 PACKAGE = "dragoman"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 

@@ -12,8 +12,6 @@ import pytest
 
 from support.protocol_rules import ENTRIES, rows
 
-pytestmark = pytest.mark.xdist_group("protocol rules")  # what they read together is read once
-
 ROOT = Path(__file__).resolve().parents[1]
 CITING = ("src", "tests", "bench", "docs")
 SUFFIXES = frozenset({".py", ".md"})

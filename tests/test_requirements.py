@@ -7,11 +7,7 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from support.protocol_rules import RULES
-
-pytestmark = pytest.mark.xdist_group("requirements")  # what they read together is read once
 
 TESTS = Path(__file__).parent
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from server.conftest import Serve
 from support.clients.bridge_page import Page
 from support.gateway_process import agent
@@ -106,19 +108,22 @@ async def test_a_number_that_was_never_given_begins_at_the_beginning(
     assert other.seqs(session)[0] == 1
 
 
-async def test_a_slow_reader_costs_little_and_misses_nothing(serve: Serve, workspace: Path) -> None:
+@pytest.mark.parametrize("updates", [6000, pytest.param(20_000, marks=pytest.mark.long)])
+async def test_a_slow_reader_costs_little_and_misses_nothing(
+    serve: Serve, workspace: Path, updates: int
+) -> None:
     serving = await serve()
     page, slow = await Page.open(serving), await Page.open(serving)
     session = await page.new_session(workspace)
     await slow.load(session)
     slow.socket.pause()
     before = serving.resident
-    await page.turn(session, "flood 20000 1000")
+    await page.turn(session, f"flood {updates} 1000")
     grown = serving.resident - before
     slow.socket.resume()
     await slow.next("turn_complete")
     await slow.next("session_info")
-    assert slow.seqs(session) == page.seqs(session) == list(range(1, 20004))
+    assert slow.seqs(session) == page.seqs(session) == list(range(1, updates + 4))
     assert grown < 60 * 1024 * 1024, f"{grown} bytes for one slow reader"
 
 

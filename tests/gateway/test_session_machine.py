@@ -251,7 +251,7 @@ def _settings(**changes: Any) -> settings:
 def test_sessions_keep_their_rules_in_any_order_of_events() -> None:
     run_state_machine_as_test(
         SessionMachine,
-        settings=_settings(derandomize=True, max_examples=200, stateful_step_count=30, database=None),
+        settings=_settings(derandomize=True, max_examples=70, stateful_step_count=30, database=None),
     )
 
 
@@ -259,7 +259,7 @@ def test_sessions_keep_their_rules_in_any_order_of_events() -> None:
 def test_sessions_are_rewound_in_any_order_of_events() -> None:
     run_state_machine_as_test(
         RewindingMachine,
-        settings=_settings(derandomize=True, max_examples=40, stateful_step_count=30, database=None),
+        settings=_settings(derandomize=True, max_examples=20, stateful_step_count=30, database=None),
     )
 
 

@@ -6,14 +6,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dragoman.store import FileStore
 from support.store.store_process import numbered, read_all, record
 
-ROUNDS = 15
 
-
+@pytest.mark.parametrize("rounds", [5, pytest.param(15, marks=pytest.mark.long)])
 async def test_no_acknowledged_event_is_lost_or_doubled_when_the_writer_is_killed(
-    path: Path, runtime: Path, peer: Any
+    path: Path, runtime: Path, peer: Any, rounds: int
 ) -> None:
     sessions = [f"dgm_{n}" for n in range(3)]
     store = await FileStore.open(path, runtime)
@@ -21,7 +22,7 @@ async def test_no_acknowledged_event_is_lost_or_doubled_when_the_writer_is_kille
         await store.create(record(session.removeprefix("dgm_")))
     await store.close()
     acknowledged = dict.fromkeys(sessions, 0)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         await _stream_and_kill(peer, acknowledged)
         store = await FileStore.open(path, runtime)
         for session in sessions:

@@ -30,7 +30,7 @@ def tried(operation: str, folder: Path, each: int, first: int = 1) -> int:
 
 @pytest.mark.parametrize("operation", POINTS)
 def test_some_points_of_every_operation(tmp_path: Path, operation: str) -> None:
-    each = 97 if operation == "convert" else 37
+    each = 193 if operation == "convert" else 73
     assert tried(operation, tmp_path, each) >= POINTS[operation] // each - 1
 
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-
-settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("dragoman")  # machines that test are slow now and then; examples are few and small
 
 # What some line splitter somewhere takes for the end of a line, and text of every width in UTF-8.
 TEXTS = st.text(
