@@ -32,7 +32,7 @@ def test_going_back_and_what_was_changed(shell: CommandLine) -> None:
         terminal.until("› 1   2  sh echo old")
         terminal.type("1")
         terminal.until("kept.txt +1 -0")
-        terminal.until("2 The conversation and 1 file")
+        terminal.until("2 The conversation and the files: 1 message, 1 file")
         terminal.type("2")
         terminal.until("1 message undone")
         terminal.until("restored: kept.txt")

@@ -10,7 +10,8 @@ import pytest
 from dragoman.cli.chat.commands.commands import COMMANDS, with_agent_commands
 from dragoman.cli.chat.commands.options import choices_of, find_option
 from dragoman.cli.chat.editor.completion import fuzzy
-from dragoman.cli.chat.editor.content import FOLD_LINES, Pastes, blocks_of
+from dragoman.cli.chat.editor.content import blocks_of
+from dragoman.cli.chat.editor.pastes import FOLD_LINES, Pastes
 from dragoman.cli.chat.lines.markdown import CODE, Line, Markdown
 from dragoman.cli.chat.lines.transcript import OUTPUT_LINES, Transcript
 from dragoman.cli.chat.lines.wrapping import wrap

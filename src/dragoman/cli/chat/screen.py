@@ -43,6 +43,12 @@ from dragoman.terminal import clean, unguarded_stdout
 MOVES = "\r\n\b"
 FLUSH_AFTER = 0.03
 """Seconds between two prints of finished lines: more often cannot be read, and costs."""
+FLUSH_SOON = 0.002
+"""Seconds until the next of several prints: keys come between."""
+LINES_AT_ONCE = 60
+"""Finished lines printed at once: keys wait meanwhile, so it takes a few milliseconds."""
+MOST_WAITING = 1000
+"""Finished lines that may wait to be printed; whoever makes more waits (`printed`)."""
 REFRESH_AFTER = 0.05
 """Seconds between two drawings of the part that changes."""
 TAIL_ROWS = 12
@@ -79,6 +85,7 @@ class ChatScreen:
         self._menus: list[Menu] = []
         self._finished: list[Line] = []
         self._flushing = self._refreshing = False
+        self._room = asyncio.Event()
         self.editor = Editor(folder, history, commands, read_only=read_only)
         self._buffer = self.editor.buffer
         self._search = SearchToolbar()
@@ -138,11 +145,19 @@ class ChatScreen:
             self._flushing = True
             asyncio.get_running_loop().call_later(FLUSH_AFTER, self._flush)
 
+    async def printed(self) -> None:
+        """Wait until few finished lines wait to be printed."""
+        while len(self._finished) > MOST_WAITING and not self.app.is_done:
+            self._room.clear()
+            await self._room.wait()
+
     def _flush(self) -> None:
         self._flushing = False
         if not self._finished or (self.app.is_running and self.app.is_done):
+            self._room.set()
             return  # `run` prints what is left, once the part that changes is gone
-        lines, self._finished = self._finished, []
+        some = LINES_AT_ONCE if self.app.is_running else len(self._finished)
+        lines, self._finished = self._finished[:some], self._finished[some:]
         if self.app.is_running:
             self.app.renderer.erase()
         shown: StyleAndTextTuples = []
@@ -152,6 +167,11 @@ class ChatScreen:
         print_formatted_text(self._output, shown, self.app.style or STYLE, color_depth=self.app.color_depth)
         self._output.flush()
         self.app.invalidate()
+        if len(self._finished) <= MOST_WAITING // 2:
+            self._room.set()
+        if self._finished:
+            self._flushing = True
+            asyncio.get_running_loop().call_later(FLUSH_SOON, self._flush)
 
     def _wrapped(self, lines: Sequence[Line]) -> list[Line]:
         columns = self._output.get_size().columns

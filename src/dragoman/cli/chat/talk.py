@@ -142,6 +142,7 @@ class Talk:
             count += 1
             if count % EVENTS_AT_ONCE == 0:
                 await asyncio.sleep(0)  # keys come first
+            await self._screen.printed()
 
     def switch(self, wanted: Wanted) -> None:
         """Leave this session for another; a turn that runs in it goes on."""

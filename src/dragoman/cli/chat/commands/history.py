@@ -63,8 +63,8 @@ class History:
         files = len(changes.files)
         if files:
             counted = f"{files} file{'s' * (files != 1)}"
-            offers.append((f"The conversation and {counted}", "both"))
-            offers.append((f"{counted[0].upper()}{counted[1:]} alone", "files"))
+            offers.append((f"The conversation and the files: {undone}, {counted}", "both"))
+            offers.append((f"The files alone: {counted}", "files"))
         about = _about(changes)
         title = f"Back to before: {one_line(message.text)}"
         index = await self._ask(title, [label for label, _ in offers], about)

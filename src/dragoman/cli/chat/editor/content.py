@@ -1,4 +1,4 @@
-"""What is sent for a typed line: pastes unfolded, `@` files as links, images as such."""
+"""What is sent for a typed line: its text, `@` files as links, images as such."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from urllib.parse import unquote
 from dragoman.cli.chat.lines.markdown import safe
 from dragoman.wire.json_types import JsonObject, objects, own_meta
 
-FOLD_LINES = 10
-FOLD_CHARACTERS = 1500
 MOST_IMAGE_BYTES = 5_000_000
 """A larger image is linked: models refuse it."""
 IMAGE_TYPES = {
@@ -31,27 +29,6 @@ _IMAGE = re.compile(
 LOOKED_AT = 20_000
 """Characters at the beginning of a prompt that are searched for images: more was pasted, not typed."""
 _FILE = re.compile(r"(?:^|(?<=\s))@(\S+)")
-
-
-class Pastes:
-    """Large pastes, which the line shows as a short mark."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, str] = {}
-
-    def fold(self, text: str) -> str:
-        """The text itself if it is short, else a mark for it."""
-        count = text.count("\n") + 1
-        if count <= FOLD_LINES and len(text) <= FOLD_CHARACTERS:
-            return text
-        mark = f"[paste {len(self._kept) + 1}: {count} lines]"
-        self._kept[mark] = text
-        return mark
-
-    def unfold(self, line: str) -> str:
-        for mark, text in self._kept.items():
-            line = line.replace(mark, text)
-        return line
 
 
 def blocks_of(text: str, folder: Path) -> list[JsonObject]:

@@ -13,7 +13,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyPressEvent
 
 from dragoman.cli.chat.editor.completion import ChatCompleter
-from dragoman.cli.chat.editor.content import Pastes
+from dragoman.cli.chat.editor.pastes import Pastes
 from dragoman.cli.chat.lines.markdown import Line, safe
 
 SIGN = "> "
