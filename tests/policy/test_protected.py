@@ -244,3 +244,89 @@ def test_a_rule_may_name_the_options_of_tar_without_a_dash(tmp_path: Path) -> No
 def test_an_archive_that_may_name_any_path_is_outside(tmp_path: Path, line: str) -> None:
     act = act_of_command(line, cwd=str(tmp_path), workspace=str(tmp_path))
     assert any(path.outside and path.access == "write" for path in act.all_paths)
+
+
+PLAIN = (
+    '[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "origin"]\n\turl = https://x.example/y\n'
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository, with clones in it: a plain one, and one whose settings run something."""
+    folder = tmp_path / "project"
+    for name in ("src", ".git/hooks", "clone/.git/hooks", "bad/.git", "inner/clone/.git", "full/clone/.git"):
+        (folder / name).mkdir(parents=True)
+    (folder / ".git/hooks/pre-commit").touch()
+    (folder / "clone/.git/hooks/pre-commit.sample").touch()
+    (folder / "clone/.git/config").write_text(PLAIN)
+    (folder / "bad/.git/config").write_text(f"{PLAIN}[core]\n\tfsmonitor = touch pwned\n")
+    (folder / "inner/clone/.git/config").write_text("[include]\n\tpath = ../../x\n")
+    return folder
+
+
+def decision(project: Path, line: str) -> str:
+    programs: list[list[str | list[str]]] = [["rsync"], ["cp"], ["tar", "cf"], ["git", ["status", "log"]]]
+    policy = Policy(user=make_rules([PolicyRule(decision="allow", command=programs)], "user", "x"))
+    return policy.decide(act_of_command(line, cwd=str(project), workspace=str(project))).decision
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("git status", "git -C clone status", "cd clone && git log"),
+        *("cp -r clone copy", "cp -a clone/. copy", "rsync -a clone copy"),
+        *(
+            "rsync -a --exclude .git . copy/",
+            "rsync -a --exclude=.git src/ copy/",
+            "rsync -a --exclude=.git/ bad copy",
+        ),
+    ],
+)
+def test_a_plain_clone_may_be_used_and_copied_and_what_is_left_out_is_not_copied(
+    project: Path, line: str
+) -> None:
+    assert decision(project, line) == "allow"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("git -C bad status", "cd bad && git status", "git -C bad/.. -C bad log", "git -C inner/clone log"),
+        *("cp -r bad copy", "cp -r inner copy", "cp -r . ../copy", "cp -r clone full", "rsync -a bad copy"),
+        *("rsync -a --include .git --exclude .git . copy/", "rsync -a -f 'P x' --exclude .git bad copy"),
+        "rsync -a --exclude '*.git' bad copy",
+    ],
+)
+def test_settings_of_another_repository_that_may_run_something_are_asked_about(
+    project: Path, line: str
+) -> None:
+    assert decision(project, line) == "ask"
+
+
+@pytest.mark.parametrize(
+    ("settings", "file"),
+    [
+        ("[core]\n\tbare = false\\\n[core]\n\tfsmonitor = x", ""),
+        ("[core] fsmonitor = x", ""),
+        ('[remote "x"]\n\turl = ext::sh -c id', ""),
+        ('[diff "x"]\n\ttextconv = id', ""),
+        ('[includeIf "gitdir:/"]\n\tpath = x', ""),
+        (PLAIN, "hooks/post-index-change"),
+        (PLAIN, "config.worktree"),
+        (PLAIN, "commondir"),
+    ],
+)
+def test_what_a_clone_does_not_write_may_run_something(project: Path, settings: str, file: str) -> None:
+    (project / "clone/.git/config").write_text(settings)
+    if file:
+        (project / "clone/.git" / file).touch()
+    assert decision(project, "git -C clone status") == "ask"
+
+
+def test_a_git_file_has_to_lead_into_the_repository_of_the_project(project: Path) -> None:
+    (project / "linked").mkdir()
+    (project / "linked/.git").write_text(f"gitdir: {project}/.git/worktrees/linked\n")
+    assert decision(project, "git -C linked status") == "allow"
+    (project / "linked/.git").write_text("gitdir: ../bad/.git\n")
+    assert decision(project, "git -C linked status") == "ask"

@@ -53,6 +53,8 @@ class PathFact:
     """Of a folder: files are written below it whose names the line does not tell."""
     like: tuple[str, ...] = ()
     """With `fills`: the folders whose copies they are; empty if that is not known."""
+    left_out: tuple[str, ...] = ()
+    """With `like`: names that are not copied, at any depth; with a slash, only folders."""
 
     def facts(self) -> dict[str, Any]:
         return {"path": self.path, "access": self.access, "outside": self.outside}

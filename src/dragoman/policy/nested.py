@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Literal
 
@@ -21,8 +21,12 @@ _MOST_NAMES = 200
 Seen = Literal["no", "maybe", "large", "yes"]
 
 
-def find_place(folder: str, names: Sequence[str] = ()) -> tuple[Seen, str]:
+def find_place(
+    folder: str, names: Sequence[str] = (), passes: Callable[[str], bool] = lambda place: False
+) -> tuple[Seen, str]:
     """Whether a protected place is in a folder, at any depth, and where; `names` are patterns of what is touched.
+
+    Places for which `passes` is true do not count.
 
     Folders are looked at level by level, so that what is near is found first. `large`: a part of the tree was not
     looked at. `maybe`: nothing was, because too much was looked at within this second.
@@ -30,9 +34,10 @@ def find_place(folder: str, names: Sequence[str] = ()) -> tuple[Seen, str]:
     if names and _is_named(os.path.basename(folder), names):  # noqa: PTH119
         names = ()  # the folder itself is taken, with all that is in it
     if not names:
-        near = next((name for name in sorted(PLACES) if os.path.lexists(f"{folder}/{name}")), None)
-        if near is not None:
-            return "yes", f"{folder.rstrip('/')}/{near}"
+        for name in sorted(PLACES):
+            near = f"{folder.rstrip('/')}/{name}"
+            if os.path.lexists(near) and not passes(near):
+                return "yes", near
     most = min(MAX_ENTRIES, budget.left())
     if most <= 0 and os.path.isdir(folder):  # noqa: PTH112
         return "maybe", folder
@@ -47,7 +52,7 @@ def find_place(folder: str, names: Sequence[str] = ()) -> tuple[Seen, str]:
                 return "large", folder
             whole = taken or _is_named(entry.name, names)
             if entry.name.casefold() in PLACES:
-                if whole or _has_named(entry.path, names):
+                if (whole or _has_named(entry.path, names)) and not passes(entry.path):
                     budget.spend(count)
                     return "yes", entry.path
             elif entry.is_dir(follow_symlinks=False):

@@ -9,10 +9,12 @@ import fnmatch
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from dragoman.policy.act import Act, Command, PathFact
 from dragoman.policy.nested import SETTINGS, Seen, find_place
-from dragoman.policy.shell.programs.git import only_reads
+from dragoman.policy.shell.programs.git.nested import runs_nothing
+from dragoman.policy.shell.programs.git.words import only_reads
 from dragoman.policy.shell.programs.names import names
 
 _MOVES_TREES = frozenset({"rm", "mv", "rmdir", "chmod", "chown", "chgrp", "find", "ln", "shred"})
@@ -22,6 +24,8 @@ _CHANGES = frozenset(
 """Programs that take away or change every file of a folder that they go into."""
 _NO_WIDTH = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _PATTERN = re.compile(r"[*?\[]")
+_MOVES = re.compile(r"-[A-Za-z0-9]*m")
+"""Of `zip`."""
 
 
 def denied_place(act: Act, folders: Sequence[str]) -> tuple[PathFact, str] | None:
@@ -83,10 +87,20 @@ def _filled_place(path: PathFact, folders: Sequence[str]) -> str | None:
     if not path.known:
         return path.path
     if path.like:
-        found = [find_place(place) for place in path.like]
+        copied: list[str] = []
+
+        def passes(place: str) -> bool:
+            """Left out, or the repository of a plain clone, which may be copied to where none is."""
+            name = place.rpartition("/")[2]
+            if name in path.left_out or (f"{name}/" in path.left_out and Path(place).is_dir()):
+                return True
+            copied.append(place)
+            return runs_nothing(place)
+
+        found = [find_place(place, passes=passes) for place in path.like]
         if (sure := next((place for seen, place in found if seen == "yes"), None)) is not None:
             return f"a copy of {sure}"
-        if all(seen == "no" for seen, _ in found):
+        if all(seen == "no" for seen, _ in found) and not copied:
             return None
     if ours := next((folder for folder in folders if _is_within(folder, path.path)), None):
         return ours
@@ -154,10 +168,19 @@ def _place_inside(command: Command, path: PathFact, folders: Sequence[str]) -> s
     """The protected place in a tree that would be removed, moved, changed or opened to others."""
     if command.names[0] in _MOVES_TREES and any(_is_within(folder, path.path) for folder in folders):
         return path.path
-    if command.names[0] not in _CHANGES or path.below is None or not path.below.sure:
+    changes = command.names[0] in _CHANGES or _takes_away(command)
+    if not changes or path.below is None or not path.below.sure:
         return None
     found, place = _inside(path)
     return place if found == "yes" else None
+
+
+def _takes_away(command: Command) -> bool:
+    """Whether an option makes a program that packs or copies take its sources away."""
+    options = [effect.option for effect in command.effects if effect.does == "writes"]
+    return any(option.startswith(("--rem", "--mov")) for option in options) or (
+        command.names[0] == "zip" and any(_MOVES.match(option) for option in options)
+    )
 
 
 def _inside(path: PathFact) -> tuple[Seen, str]:

@@ -52,6 +52,7 @@ _BRACES = 64
 """Braces of one word: what they stand for takes time that grows with the square of their number."""
 _VARIABLES = frozenset({"variable", "quoted_variable"})
 _MODIFIER = re.compile(r":[A-Za-z&]|\[")
+_SUBSCRIPT = re.compile(r"\[[\w,^.+ -]*\]")
 _CHANGES = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--|<<=|>>=")
 
 
@@ -205,6 +206,8 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
     options: list[tuple[str, ...]] = []
     known, pattern = True, False
     for index, piece in enumerate(pieces):
+        if piece.kind in _VARIABLES:
+            _check_subscript(piece, pieces[index + 1 : index + 2], scope, patterns)
         values, is_pattern = _piece(piece, scope, first=index == 0 and patterns, alone=len(pieces) == 1)
         pattern = pattern or (is_pattern and patterns)
         if values is None or (piece.kind in _VARIABLES and _is_modified(pieces[index + 1 : index + 2])):
@@ -229,6 +232,16 @@ def _evaluate(pieces: list[Piece], source: str, scope: Scope, *, patterns: bool 
         wild=wild,
         pattern=any(_PATTERN.search(value) for name in names for value in scope.value(name) or ()),
     )
+
+
+def _check_subscript(variable: Piece, following: list[Piece], scope: Scope, patterns: bool) -> None:
+    """`$x[y]` is a subscript for zsh, which evaluates it: a value of `y` such as `HOME[$(id)]` runs a command."""
+    if not following or not following[0].text.startswith("[") or following[0].kind in _VARIABLES:
+        return
+    apart = patterns and variable.kind == "quoted_variable" and following[0].kind == "raw"  # `"$x"[a-z]*`
+    found = _SUBSCRIPT.match(following[0].text)
+    if not apart and (found is None or any(name in scope.variables for name in re.findall(r"\w+", found[0]))):
+        raise Unreadable("`$name[...]`, which zsh evaluates")
 
 
 def _is_modified(following: list[Piece]) -> bool:

@@ -219,8 +219,8 @@ class Walker:
             for assignment in node.assignments:
                 self._assign(assignment.name, self._assigned(assignment, scope), scope)
         env = {} if not words else {each.name: self._shown(each, scope) for each in node.assignments}
-        for name in env:
-            self._check_name(name)
+        for name, value in env.items():
+            self._check_name(name, (value,))
         feeds = fed or any(target.operator == "<" for target in targets) or len(targets) < len(node.redirects)
         self.emit(Call(words, {**scope.exported, **env}, targets, scope, feeds))
 
@@ -238,14 +238,14 @@ class Walker:
         return value_of(assignment.value, scope)
 
     def _assign(self, name: str, values: Values, scope: Scope) -> None:
-        self._check_name(name)
+        self._check_name(name, values)
         if name in scope.constant:
             raise Unreadable(f"another value for {name}, which is read-only")
         scope.variables[name] = None if name in SPECIAL else values
         scope.patterns = scope.patterns - {name}
 
-    def _check_name(self, name: str) -> None:
-        if runs_something(name):
+    def _check_name(self, name: str, values: Values) -> None:
+        if runs_something(name, values):
             self.reasons.append(f"{name} changes what programs do")
 
     def _expand(self, word: Word, scope: Scope) -> list[Arg]:
@@ -276,8 +276,9 @@ class Walker:
         for index, arg in enumerate(args):
             if arg.only == "-v" or (arg.only == "-R"):
                 self._check_identifier(args[index + 1 : index + 2])
-            if arg.only in _COMPARES:
-                for side in (*args[index - 1 : index], *args[index + 1 : index + 2]):
+            if arg.only in _COMPARES or arg.only == "-t":
+                before = args[index - 1 : index] if arg.only != "-t" else []
+                for side in (*before, *args[index + 1 : index + 2]):
                     if side.values is None or not all(IS_NUMBER.fullmatch(value) for value in side.values):
                         raise Unreadable(
                             "a comparison in [[ ]] with a value that is not known to be a number"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dragoman.policy.shell.programs.environment import runs_something
+from dragoman.policy.shell.programs.numbers import is_number, numbers_are_known
 from dragoman.policy.shell.values import SPECIAL, Arg, Scope
 from dragoman.policy.shell.walk import move
 
@@ -41,6 +42,12 @@ def run_builtin(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> 
                     _set_names(rest[1:2], scope, reason)
                 if first.only != "-v" and len(rest) > 1:
                     reason("`printf` may set a variable")
+                rest = rest[2:]
+            if not numbers_are_known(rest[1:] if first is not None and first.only == "--" else rest, scope):
+                reason("`printf` of a number that is not known to be one, which zsh evaluates")
+        case "exit" | "return" | "break" | "continue" | "shift":
+            if not all(is_number(arg, scope) for arg in rest):
+                reason(f"`{program}` with a value that is not known to be a number, which zsh evaluates")
         case "unset":
             _set_names([arg for arg in rest if arg.only not in ("-v", "-f")], scope, reason)
         case "getopts":
@@ -52,6 +59,10 @@ def run_builtin(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> 
             for index, arg in enumerate(rest):
                 if arg.only in ("-v", "-R"):
                     _set_names(rest[index + 1 : index + 2], scope, reason)
+                if arg.only == "-t" and not all(
+                    is_number(each, scope) for each in operands[index + 1 : index + 2]
+                ):
+                    reason("`-t` with a value that is not known to be a number, which zsh evaluates")
         case "set":
             if not rest or not all(_SET.fullmatch(arg.only or "") for arg in rest):
                 reason("`set` changes what later words mean")
@@ -75,7 +86,7 @@ def _declare(program: str, rest: list[Arg], scope: Scope, reason: Reason) -> Non
         if not _IDENTIFIER.fullmatch(name):
             reason(f"`{program}` of something that is not a plain name")
             continue
-        if runs_something(name):
+        if runs_something(name, (value,) if arg.only is not None else None):
             reason(f"{name} changes what programs do")
         if equals:
             sure = arg.only is not None and name not in SPECIAL and name not in scope.constant
@@ -92,6 +103,8 @@ def _read(rest: list[Arg], scope: Scope, reason: Reason) -> None:
         option = rest[at].text
         if not re.fullmatch(r"-[rs]*[rsptndNu]?", option):
             reason("`read` with an option that is not known")
+        if option[-1] in "tnNu" and not all(is_number(arg, scope) for arg in rest[at + 1 : at + 2]):
+            reason("`read` with a value that is not known to be a number, which zsh evaluates")
         at += 2 if option[-1] in "ptndNu" else 1
     _set_names(rest[at:], scope, reason)
 

@@ -22,15 +22,15 @@ from dragoman.policy.shell.programs import files, network
 from dragoman.policy.shell.programs.builtins import run_builtin
 from dragoman.policy.shell.programs.depth import files_and_folders
 from dragoman.policy.shell.programs.environment import runs_something
-from dragoman.policy.shell.programs.languages import check_awk, check_interpreter, check_sed, read_git
-from dragoman.policy.shell.programs.names import names
-from dragoman.policy.shell.programs.options import (
-    OPAQUE_PROGRAMS,
-    PROGRAMS,
-    Options,
-    effect,
+from dragoman.policy.shell.programs.languages import (
+    check_awk,
+    check_interpreter,
+    check_sed,
     interpreter,
+    read_git,
 )
+from dragoman.policy.shell.programs.names import names
+from dragoman.policy.shell.programs.options import OPAQUE_PROGRAMS, PROGRAMS, Options, effect
 from dragoman.policy.shell.programs.runners import inner_commands
 from dragoman.policy.shell.programs.targets import further_targets
 from dragoman.policy.shell.programs.unpack import TARS, with_dash
@@ -98,8 +98,8 @@ class Collector:
             self.depth -= 1
 
     def _named(self, call: Call, words: list[Arg], env: dict[str, str], scope: Scope, by_shell: bool) -> None:
-        for name in env:
-            if runs_something(name):
+        for name, value in env.items():
+            if runs_something(name, (value,)):
                 self._reason(f"{name} changes what programs do")
         named = words[0].only
         if not named:
@@ -273,7 +273,7 @@ class Collector:
         pairs: list[tuple[Arg, Access]] = []
         compared = words
         if program == "git":
-            compared, scope = read_git(words, scope, effects, pairs, self._reason)
+            compared, scope = read_git(words, scope, self.workspace, effects, pairs, self._reason)
             options = Options()
         elif program in ("sed", "gsed"):
             check_sed(words[1:], scope, effects, pairs, self._reason)

@@ -9,7 +9,7 @@ from dragoman.policy.act import Access, Below, PathFact
 from dragoman.policy.shell.places import facts_in_folder, facts_of, linked_from
 from dragoman.policy.shell.programs.files import COPIES, follows_links, makes_links
 from dragoman.policy.shell.programs.names import names
-from dragoman.policy.shell.programs.operands import operands
+from dragoman.policy.shell.programs.operands import operands, operands_left_out
 from dragoman.policy.shell.programs.unpack import filled_folders
 from dragoman.policy.shell.values import Arg, Scope, fixed
 
@@ -94,7 +94,9 @@ def files_and_folders(
         contents = slash or any(re.match(r"-[^-]*T|--no-t", arg.text) for arg in words[1:])
         copied = facts_in_folder(plain[-1], plain[:-1], scope, workspace, contents=contents, surely=surely)
         found += _going_in(copied, below)
-        found += _filled(plain, scope, workspace) if below is not None else []
+        left_out = operands_left_out(words[1:]) if program == "rsync" else ()
+        filled = _filled(plain, scope, workspace) if below is not None else []
+        found += [replace(fact, left_out=left_out) for fact in filled]
     return found
 
 

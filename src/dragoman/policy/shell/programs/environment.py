@@ -26,8 +26,13 @@ _RUNS = re.compile(
     r"|.*_PROXY|.*_proxy|DOCKER_.*|SSH_.*|SUDO_.*|ZDOTDIR|FPATH|INPUTRC|TERMINFO.*|LOCALDOMAIN|RES_OPTIONS|HOSTALIASES"
     r"|VIMINIT|EXINIT|.*INIT|PSQLRC|PG.*|MYSQL.*|AWS_.*|GOOGLE_.*|AZURE_.*|GCONV_PATH|NLSPATH|COMSPEC|PYTEST_.*|TOX.*"
     r"|(?:f|cd|man|mail|module_)?path|functions|(?:g|s|dis_)?aliases|commands|options|parameters|NULLCMD|READNULLCMD|ARGV0"
+    r"|S?RANDOM|SECONDS|HISTCMD|OPTIND|LINENO|SHLVL|HISTSIZE|SAVEHIST|KEYTIMEOUT|LISTMAX|LOGCHECK|MAILCHECK|TMOUT|BAUD"
+    r"|DIRSTACKSIZE|REPORTTIME|ERRNO|E?[UG]ID|TRY_BLOCK_.*|PERIOD|ZLE_RPROMPT_INDENT"
     r"|NODE|DRAGOMAN_.*|CLAUDE.*|CODEX.*|GEMINI.*|OPENCODE.*"
 )
+"""From `RANDOM` on: integers of bash and zsh. What is assigned to them is evaluated, `RANDOM='a[$(id)]'` runs `id`."""
+_INTEGERS = frozenset({"COLUMNS", "LINES"})
+"""Integers of zsh that may be set to a number."""
 
 
 def is_harmless(name: str) -> bool:
@@ -35,6 +40,8 @@ def is_harmless(name: str) -> bool:
     return name in _HARMLESS or name.startswith(_HARMLESS_PREFIX)
 
 
-def runs_something(name: str) -> bool:
-    """Whether the variable may choose what runs, or which settings it reads."""
+def runs_something(name: str, values: tuple[str, ...] | None = None) -> bool:
+    """Whether the variable may choose what runs, or which settings it reads; `values` are those it gets, if known."""
+    if name in _INTEGERS:
+        return values is None or not all(re.fullmatch(r"[0-9]*", value) for value in values)
     return name not in _HARMLESS and _RUNS.fullmatch(name) is not None

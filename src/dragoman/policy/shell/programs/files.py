@@ -10,7 +10,7 @@ from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.programs.network import has_address, path_of
 from dragoman.policy.shell.programs.operands import operands
-from dragoman.policy.shell.programs.unpack import packed
+from dragoman.policy.shell.programs.unpack import names_in_lists, packed
 from dragoman.policy.shell.values import Arg, fixed
 
 NO_FILES = names(
@@ -66,7 +66,8 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
         )
         if not both:
             told = operands(program, words)
-            found = [(arg, "read") for arg in (*told.plain[:-1], *told.read)]
+            source: Access = "write" if any(effect.does == "writes" for effect in effects or ()) else "read"
+            found = [(arg, source) for arg in told.plain[:-1]] + [(arg, "read") for arg in told.read]
             found += [(arg, "write") for arg in (*told.plain[-1:], *told.written)]
             found = [pair for pair in found if not _is_address(program, pair[0])]
     elif program in ("uniq", "xxd") and len(plain) > 1:
@@ -75,7 +76,10 @@ def paths(program: str, words: list[Arg], effects: list[Effect] | None = None) -
     found = [pair for pair in found if known or _looks_like_path(pair[0])]
     if program in ("wc", "du"):  # `--files0-from` reads names that the line does not tell
         found += [(Arg(arg.text, None), "read") for arg in words if arg.text.startswith("--f")]
-    found += [(arg, access) for arg in _in_options(words)]
+    found += [(arg, "read") for arg in names_in_lists(program, words)]
+    patterns = _LEAVES_OUT if program in _TAKES_PATTERNS else None
+    told_in = [arg for arg in words if patterns is None or not patterns.match(arg.text)]
+    found += [(arg, access) for arg in _in_options(told_in)]
     found += [(arg, "read") for arg in _of_form(words)] if program == "curl" else []
     if _writes_here(program, words):
         found.append((fixed("."), "write"))
@@ -209,6 +213,9 @@ def _in_options(words: list[Arg]) -> Iterator[Arg]:
                 yield fixed(value) if arg.values is not None else Arg(arg.text, None, value)
 
 
+_TAKES_PATTERNS = names("rsync tar bsdtar gtar grep egrep fgrep du diff")
+_LEAVES_OUT = re.compile(r"--(?:exclude|include|exclude-dir)=")
+"""Options with a pattern of names, which is no file."""
 _FILE_OF_CONTENTS = re.compile(r"(?:^|=)@(.+)|@((?:/|~|\.\.?/).*)", re.DOTALL)
 _JOINED = re.compile(r"-[A-Za-z]+((?:/|\.\.(?:/|$)|~).*)", re.DOTALL)
 _JOINED_UPWARDS = re.compile(r"-[A-Za-z](.*/\.\.(?:/.*)?)$", re.DOTALL)

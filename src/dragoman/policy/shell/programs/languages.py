@@ -3,18 +3,71 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TypeAlias
 
 from dragoman.policy.act import Access, Effect
 from dragoman.policy.shell.places import names_options
-from dragoman.policy.shell.programs import files, git, scripts
+from dragoman.policy.shell.programs import files, scripts
 from dragoman.policy.shell.programs.builtins import Reason
-from dragoman.policy.shell.programs.options import INTERPRETERS, PROGRAMS, effect
+from dragoman.policy.shell.programs.git import words as git
+from dragoman.policy.shell.programs.git.nested import is_doubtful
+from dragoman.policy.shell.programs.options import PROGRAMS, effect
 from dragoman.policy.shell.values import Arg, Scope, fixed
 from dragoman.policy.shell.walk import move
 
 _MOST_FOLDERS = 40
 Pair: TypeAlias = tuple[Arg, Access]
+
+
+INTERPRETERS: dict[str, tuple[str, ...]] = {
+    "python": ("-c", "-i", "-"),
+    "node": (
+        "-e",
+        "--eval",
+        "-p",
+        "--print",
+        "-pe",
+        "-i",
+        "--interactive",
+        "-r",
+        "--require",
+        "--import",
+        "--loader",
+        "--experimental-loader",
+        "-",
+    ),
+    "nodejs": ("-e", "--eval", "-p", "--print", "-pe", "-i", "-r", "--require", "--import", "--loader", "-"),
+    "deno": ("eval", "repl", "-"),
+    "bun": ("-e", "--eval", "-p", "--print", "-r", "--preload", "repl", "exec", "x", "-"),
+    "perl": ("-e", "-E", "-n", "-p", "-i", "-M", "-m", "-I", "-s", "-x", "-d", "-"),
+    "ruby": ("-e", "-n", "-p", "-i", "-r", "-I", "-x", "-"),
+    "php": ("-r", "-a", "-B", "-R", "-E", "-d", "-c", "-z", "-"),
+    "lua": ("-e", "-l", "-i", "-"),
+    "luajit": ("-e", "-l", "-i", "-b", "-"),
+    "Rscript": ("-e", "-"),
+    "R": ("-e", "-f"),
+    "julia": ("-e", "-E", "-i", "-L", "-"),
+    "groovy": ("-e", "-"),
+    "scala": ("-e", "-"),
+    "elixir": ("-e", "-r", "-S", "-"),
+    "erl": ("-eval", "-s", "-run"),
+    "guile": ("-c", "-l", "-e", "-"),
+    "sbcl": ("--eval", "--load"),
+    "ts-node": ("-e", "--eval", "-p", "--print", "-r", "-"),
+    "tsx": ("-e", "--eval", "-p", "--print", "-r", "--import", "-"),
+    "jshell": ("-",),
+}
+"""Options by which an interpreter runs code from the line, or from its input."""
+
+
+def interpreter(program: str) -> str | None:
+    """The name under which an interpreter is in the table: `python3.11` is `python`."""
+    if program in INTERPRETERS:
+        return program
+    bare = re.sub(r"(?<=[a-z])[0-9.]+$", "", program)
+    bare = {"pypy": "python", "ipython": "python"}.get(bare, bare)
+    return bare if bare in INTERPRETERS else None
 
 
 def check_interpreter(language: str, program: str, words: list[Arg], reason: Reason) -> None:
@@ -44,15 +97,21 @@ def check_interpreter(language: str, program: str, words: list[Arg], reason: Rea
 
 def _check_module(words: list[Arg], reason: Reason) -> None:
     """`python -m pytest` takes the options of pytest."""
-    options = PROGRAMS.get(words[0].only or "") if words else None
-    for arg in words[1:] if options is not None and words[0].only == "pytest" else ():
+    module = words[0].only or "" if words else ""
+    options = PROGRAMS.get(module)
+    for arg in words[1:] if options is not None and module in ("pytest", "pip") else ():
         for value in arg.values or ():
-            if options is not None and (found := effect("pytest", options, value)) is not None:
-                reason(f"`{found.option}` makes `pytest` do more than run tests here")
+            if options is not None and (found := effect(module, options, value)) is not None:
+                reason(f"`{found.option}` makes `{module}` do more than it is known for")
 
 
 def read_git(
-    words: list[Arg], scope: Scope, effects: list[Effect], pairs: list[Pair], reason: Reason
+    words: list[Arg],
+    scope: Scope,
+    workspace: str,
+    effects: list[Effect],
+    pairs: list[Pair],
+    reason: Reason,
 ) -> tuple[list[Arg], Scope]:
     """Git's words without options that change nothing, and the folder that it works in."""
     at, before_git = 1, scope.folders or ()
@@ -69,6 +128,8 @@ def read_git(
         at += 1
     if any(_is_bare_repository(folder) for folder in scope.folders or ()):
         reason("a folder with settings of `git` that are not in `.git`")
+    if any(is_doubtful(folder, workspace) for folder in scope.folders or ()):
+        reason("a repository inside the project with settings of its own that may run programs")
     subcommand = words[at].only if at < len(words) else ""
     arguments = words[at + 1 :]
     if subcommand and (found := git.subcommand_effect(subcommand, arguments)) is not None:

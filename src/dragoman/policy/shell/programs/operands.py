@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dragoman.policy.shell.programs.names import names
 from dragoman.policy.shell.values import Arg
@@ -28,6 +30,7 @@ _TAKES = {"cp": "St", "mv": "St", "ln": "St", "install": "Stgmo", "rsync": "efBT
 _WRITTEN = names(
     "--backup-dir --temp-dir --partial-dir --log-file --write-batch --only-write-batch --target-directory"
 )
+_PATTERNS = frozenset({"--exclude", "--include"})
 
 
 @dataclass(slots=True)
@@ -44,7 +47,9 @@ def operands(program: str, words: list[Arg]) -> Operands:
     found, takes, options = Operands(), "", True
     for arg in words:
         text = arg.only if arg.only is not None else arg.prefix or arg.text
-        if takes:
+        if takes in _PATTERNS:
+            takes = ""  # no file, but a pattern of names
+        elif takes:
             (found.written if takes in _WRITTEN or takes == "T" else found.read).append(arg)
             takes = ""
         elif options and text == "--":
@@ -54,6 +59,16 @@ def operands(program: str, words: list[Arg]) -> Operands:
         else:
             found.plain.append(arg)
     return found
+
+
+def operands_left_out(words: list[Arg]) -> tuple[str, ...]:
+    """Plain names that `rsync` leaves out at any depth, with a slash: folders; none if another option may undo it."""
+    texts = [arg.only if arg.only is not None else "" for arg in words]
+    if any(not text or re.match(r"--(?:include|filter|files-from)|-[A-Za-z]*[fF]", text) for text in texts):
+        return ()
+    told = [text.partition("=")[2] for text in texts if text.startswith("--exclude=")]
+    told += [after for text, after in pairwise(texts) if text == "--exclude"]
+    return tuple(name for name in told if re.fullmatch(r"[\w.-]+/?", name))
 
 
 def _taken(program: str, text: str) -> str:

@@ -21,6 +21,8 @@ class Options:
     """Reads and prints: a redirection of it writes what the agent chose."""
     single_dash: bool = False
     """Long names have one dash (`find`, `go`, `java`)."""
+    any_dash: bool = False
+    """One dash before a long name is as good as two (`npm -scri=x` is `--script-shell=x`)."""
     takes: str = ""
     """Letters of short options whose value may follow at once: the letters after them are no options."""
     words: tuple[str, ...] = field(default=())
@@ -87,7 +89,7 @@ PROGRAMS: dict[str, Options] = {
     "yq": Options(
         writes=("-i", "--inplace", "-s", "--split-exp"),
         runs=("--from-file",),
-        words=(r".*\b(?:load\w*|system)\b.*",),
+        words=(r".*(?:load|\bsystem\b).*",),
     ),
     "less": Options(
         writes=("-o", "-O", "--log-file", "--LOG-FILE"),
@@ -122,7 +124,10 @@ PROGRAMS: dict[str, Options] = {
                 ),
                 *("-F", "--info-script", "--new-volume-script"),
             ),
-            writes=("-P", "--absolute-names", "-x", "--extract", "--get"),
+            writes=(
+                *("-P", "--absolute-names", "-x", "--extract", "--get", "-g", "--listed-incremental"),
+                *("--remove-files", "--index-file", "--volno-file"),
+            ),
             prints=False,
             words=(
                 r"[^-/=][^/=]*:.*",
@@ -137,9 +142,17 @@ PROGRAMS: dict[str, Options] = {
     "ar": Options(runs=("--plugin",), prints=False),
     "jar": Options(runs=("-J",), prints=False),
     "patch": Options(runs=("-e", "--ed", "-g", "--get"), prints=False, takes="pdioFBDrVYz"),
-    "zip": Options(runs=("-T", "-TT", "--test", "--unzip-command"), prints=False),
+    "zip": Options(
+        writes=("-m", "--move", "-O", "--output-file", "-lf", "--logfile-path"),
+        runs=("-T", "-TT", "--test", "--unzip-command"),
+        prints=False,
+    ),
     "split": Options(runs=("--filter",), prints=False),
-    "rsync": Options(runs=("-e", "--rsh", "--rsync-path", "--daemon", "--config"), prints=False),
+    "rsync": Options(
+        writes=("--remove-source-files", "--remove-sent-files"),
+        runs=("-e", "--rsh", "--rsync-path", "--daemon", "--config"),
+        prints=False,
+    ),
     "install": Options(runs=("--strip-program",), prints=False),
     "scp": Options(runs=("-o", "-S", "-F"), prints=False),
     "sftp": Options(runs=("-o", "-S", "-F", "-b", "-s", "-D"), prints=False),
@@ -223,10 +236,38 @@ PROGRAMS: dict[str, Options] = {
             "--onload-script",
         ),
         prints=False,
-        words=(r"-+(?:script-|node-o|pref|userc|globalc|local-p|onload).*",),  # one dash is as good as two
+        any_dash=True,
     ),
     "pnpm": Options(runs=("--script-shell", "--node-options", "--shell-mode", "--dir"), prints=False),
     "yarn": Options(runs=("--script-shell", "--use-yarnrc", "--cwd"), prints=False),
+    # Code from elsewhere: another index, a repository, an archive at an address, another interpreter.
+    **dict.fromkeys(
+        ("pip", "pip3"),
+        Options(
+            writes=("--log", "--target", "-t", "--prefix", "--root", "--report"),
+            runs=(
+                *(
+                    "--index-url",
+                    "-i",
+                    "--extra-index-url",
+                    "--find-links",
+                    "-f",
+                    "--trusted-host",
+                    "--proxy",
+                ),
+                *(
+                    "--python",
+                    "--cert",
+                    "--client-cert",
+                    "--global-option",
+                    "--build-option",
+                    "--config-settings",
+                ),
+            ),
+            prints=False,
+            words=(r"(?:[A-Za-z+]+:|[^-]*@ *[a-z+]+:)//.*|(?:git|hg|svn|bzr)\+.*|[^-]*@ *[a-z]+\+.*",),
+        ),
+    ),
     "cargo": Options(runs=("--config", "-Z"), prints=False),
     "go": Options(
         runs=("-exec", "-toolexec", "-vettool", "-modfile", "-overlay", "-ldflags", "-gcflags"),
@@ -259,55 +300,6 @@ OPAQUE_PROGRAMS = names(
 )
 """Programs that run what they are given in a language of their own, or that change what later words mean."""
 
-INTERPRETERS: dict[str, tuple[str, ...]] = {
-    "python": ("-c", "-i", "-"),
-    "node": (
-        "-e",
-        "--eval",
-        "-p",
-        "--print",
-        "-pe",
-        "-i",
-        "--interactive",
-        "-r",
-        "--require",
-        "--import",
-        "--loader",
-        "--experimental-loader",
-        "-",
-    ),
-    "nodejs": ("-e", "--eval", "-p", "--print", "-pe", "-i", "-r", "--require", "--import", "--loader", "-"),
-    "deno": ("eval", "repl", "-"),
-    "bun": ("-e", "--eval", "-p", "--print", "-r", "--preload", "repl", "exec", "x", "-"),
-    "perl": ("-e", "-E", "-n", "-p", "-i", "-M", "-m", "-I", "-s", "-x", "-d", "-"),
-    "ruby": ("-e", "-n", "-p", "-i", "-r", "-I", "-x", "-"),
-    "php": ("-r", "-a", "-B", "-R", "-E", "-d", "-c", "-z", "-"),
-    "lua": ("-e", "-l", "-i", "-"),
-    "luajit": ("-e", "-l", "-i", "-b", "-"),
-    "Rscript": ("-e", "-"),
-    "R": ("-e", "-f"),
-    "julia": ("-e", "-E", "-i", "-L", "-"),
-    "groovy": ("-e", "-"),
-    "scala": ("-e", "-"),
-    "elixir": ("-e", "-r", "-S", "-"),
-    "erl": ("-eval", "-s", "-run"),
-    "guile": ("-c", "-l", "-e", "-"),
-    "sbcl": ("--eval", "--load"),
-    "ts-node": ("-e", "--eval", "-p", "--print", "-r", "-"),
-    "tsx": ("-e", "--eval", "-p", "--print", "-r", "--import", "-"),
-    "jshell": ("-",),
-}
-"""Options by which an interpreter runs code from the line, or from its input."""
-
-
-def interpreter(program: str) -> str | None:
-    """The name under which an interpreter is in the table: `python3.11` is `python`."""
-    if program in INTERPRETERS:
-        return program
-    bare = re.sub(r"(?<=[a-z])[0-9.]+$", "", program)
-    bare = {"pypy": "python", "ipython": "python"}.get(bare, bare)
-    return bare if bare in INTERPRETERS else None
-
 
 def effect(program: str, options: Options, word: str) -> Effect | None:
     """What an argument makes the program do beyond what it is known for."""
@@ -335,6 +327,8 @@ class _Index:
             return word.lstrip("-").partition("=")[0] in self.exact
         if not word.startswith("-"):
             return False
+        if options.any_dash and len(name := word.partition("=")[0].lstrip("-")) > 1:
+            return f"--{name}" in self.beginnings
         if word.startswith("--"):
             return word.partition("=")[0] in self.beginnings
         if word in self.exact:

@@ -71,6 +71,18 @@ def packed(program: str, words: list[Arg]) -> list[tuple[Arg, Access]] | None:
     return [(arg, "write" if arg is archive else "read") for arg in plain]
 
 
+def names_in_lists(program: str, words: list[Arg]) -> Iterator[Arg]:
+    """Files that are packed and whose names are in a list: `tar -T list`, `zip -@`."""
+    texts = _texts(words)
+    if program == "zip" and any(re.match(r"-[^-]*@", text) for text in texts):
+        yield Arg("(names from input)", None)
+    if program not in TARS or not texts or re.fullmatch(r"-?[a-zA-SU-Z]*[tx][a-zA-SU-Z]*", texts[0]):
+        return
+    bundle = texts[0] if not texts[0].startswith("-") else ""
+    if "T" in bundle or any(re.match(r"-[^-fC]*T|--files", text) for text in texts):
+        yield Arg("(names in a list)", None)
+
+
 def _texts(words: list[Arg]) -> list[str]:
     return [arg.only if arg.only is not None else arg.prefix for arg in words]
 

@@ -1,0 +1,1 @@
+"""Facts about git: its options and subcommands, and the repositories that it is used in."""
