@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 
 from dragoman.config.audit_model import AuditConfig
 from dragoman.config.sandbox_model import SandboxConfig
+from dragoman.config.sections.chat import ChatConfig
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.config.sections.log import LogConfig, TracesConfig
 from dragoman.config.sections.mcp import McpConfig
@@ -372,5 +373,6 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     checkpoints: CheckpointsConfig = field(default_factory=CheckpointsConfig)
     usage: UsageConfig = field(default_factory=UsageConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
+    chat: ChatConfig = field(default_factory=ChatConfig)
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)

@@ -38,3 +38,13 @@ def test_a_window_that_is_not_in_front_is_notified_and_what_waits_is_shown_as_ed
         terminal.until("takes no message in mid-turn: your message is sent")
         terminal.type(CTRL_C)
         terminal.until("[cancelled]")
+
+
+def test_notifications_can_be_turned_off(shell: CommandLine) -> None:
+    shell.configure(chat={"notify": "never"})
+    with chat(shell) as terminal:
+        terminal.until("Enter sends")
+        terminal.type(FOCUS_OUT + "say one" + ENTER)
+        terminal.until("\none")
+        terminal.until("Enter sends")
+        assert "\x1b]9;" not in terminal.raw

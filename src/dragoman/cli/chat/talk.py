@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.chat import questions
 from dragoman.cli.chat.commands.commands import COMMANDS, Commands, with_agent_commands
@@ -36,6 +36,9 @@ from dragoman.client import (
 )
 from dragoman.client.child import Child
 from dragoman.gateway.rewriting.tool_text import ToolContents
+
+if TYPE_CHECKING:
+    from dragoman.config.model import Config
 
 EVENTS_AT_ONCE = 64
 SHORT_ID = 16
@@ -82,6 +85,7 @@ class Talk:
     async def run(self) -> None:
         """Connect and read events until the connection ends; a failure is shown, and ends the chat."""
         ticking = self.spawn(self._tick())
+        self.spawn(self._configure())
         try:
             async with connect() as gateway:
                 self.gateway = gateway
@@ -93,6 +97,16 @@ class Talk:
             self._screen.leave()
         finally:
             ticking.cancel()
+
+    async def _configure(self) -> None:
+        def read() -> Config | None:
+            from dragoman.cli.chat.settings import settings_of
+
+            return settings_of(self._options.folder)
+
+        config = await asyncio.to_thread(read)
+        if config is not None:
+            self._screen.attention.when = config.chat.notify
 
     async def _talk(self, gateway: Gateway) -> None:
         """Read the events of one session after another, as the user switches."""

@@ -11,9 +11,6 @@ from dragoman.cli.chat.menu import Choice, Menu, Offer
 from dragoman.cli.chat.opening import Wanted
 from dragoman.cli.chat.screen import ChatScreen
 from dragoman.client.session import Session
-from dragoman.config.errors import ConfigError
-from dragoman.config.paths import find_paths
-from dragoman.config.root import find_root
 
 
 class Agents:
@@ -60,11 +57,11 @@ class Agents:
 
 def _installed(folder: Path, names: list[str]) -> list[str]:
     """Those of the agents whose programs are there, as far as the configuration of this machine says."""
-    from dragoman.agents.known import is_installed, known_layer
-    from dragoman.config.load import load
+    from dragoman.agents.known import is_installed
+    from dragoman.cli.chat.settings import settings_of
 
-    try:
-        agents = load(find_paths(), known=known_layer(), workspace=find_root(folder)).config.agents
-    except ConfigError:
+    config = settings_of(folder)
+    if config is None:
         return names
+    agents = config.agents
     return [name for name in names if name not in agents or is_installed(agents[name])]
