@@ -34,7 +34,7 @@ def test_the_script_of_each_shell(run: Run, shell: str) -> None:
 
 
 def test_commands_options_and_agents(run: Run) -> None:
-    assert completed(run, "dragoman se") == ["serve", "sessions"]
+    assert completed(run, "dragoman se") == ["serve", "sessions", "service"]
     assert completed(run, "dragoman sessions exp") == ["export"]
     assert "--no-check" in completed(run, "dragoman agents add --no")
     assert completed(run, "dragoman exec -a cod") == ["codex", "codex-acp"]

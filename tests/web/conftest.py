@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,7 @@ class Mortal:
     home: Path
     serving: ServeProcess
     people: list[Person]
+    killed: list[GatewayProcess] = field(default_factory=list)
 
     @property
     def visitors(self) -> list[Person]:
@@ -77,6 +78,7 @@ class Mortal:
     async def kill(self) -> None:
         for visitor in self.visitors:
             visitor.outage.begin()
+        self.killed.append(self.serving.gateway)
         await self.serving.gateway.kill()
 
     async def rise(self) -> None:
@@ -120,6 +122,8 @@ async def own(home: Path, people: list[Person]) -> AsyncIterator[Mortal]:
     yield mortal
     await close_pages(mortal.visitors)  # before the end of the gateway, which is no part of the test
     await end_serving(mortal.serving)
+    for gateway in mortal.killed:
+        await gateway.no_process_left()  # what a killed one had started may still write into its folder
 
 
 async def forget_sessions(serving: ServeProcess) -> None:
