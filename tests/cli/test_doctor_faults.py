@@ -178,6 +178,12 @@ def old_path_in_an_editor(home: Home) -> None:
     settings.write_text(json.dumps({"agent_servers": {"Dragoman": entry}}))
 
 
+def old_path_in_the_service(home: Home) -> None:
+    unit = home.folder / "live" / ".config" / "systemd" / "user" / "dragoman.service"
+    unit.parent.mkdir(parents=True)
+    unit.write_text("[Service]\nExecStart=/nonexistent/bin/dragoman serve\n")
+
+
 def killed_serve(home: Home) -> None:
     (home.path / "run" / "serve.json").write_text('{"url": "http://127.0.0.1:1/", "pid": 4194305}')
 
@@ -215,6 +221,9 @@ FAULTS = {
     ),
     "an editor with an old path": Fault(
         old_path_in_an_editor, "editors", "error", "/nonexistent/bin/dragoman, which is gone", "editor install zed"
+    ),
+    "a service with an old path": Fault(
+        old_path_in_the_service, "service", "error", "/nonexistent/bin/dragoman, which is gone", "service install"
     ),
     "the file of a killed serve": Fault(
         killed_serve, "serve", "warning", "was killed", "--fix removes it", mended=True

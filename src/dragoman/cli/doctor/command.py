@@ -146,7 +146,7 @@ def _print(found: Sequence[Reported], *, as_json: bool, fix: bool) -> None:
         }
         click.echo(json.dumps(facts, indent=2, ensure_ascii=False))
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
     last = ""
     for one in found:
         if one.check != last:

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field, replace
 from dragoman.cli.doctor.finding import Check, Context, Finding, Reported
 from dragoman.masking import mask
 
+TICK = 0.2
+"""Seconds between two calls of `told`: a check tells how far it is."""
+
 
 @dataclass(slots=True)
 class _Running:
@@ -28,7 +31,7 @@ def run_checks(
     seconds: float | None = None,
     told: Callable[[Sequence[str]], object] = lambda waiting: None,
 ) -> list[Reported]:
-    """What the checks find, in their order; `told` has the names of those that still run.
+    """What the checks find, in their order; `told` hears the names of those that still run, again and again.
 
     `seconds` replaces the time limit of each.
     """
@@ -45,10 +48,12 @@ def run_checks(
     while waiting:
         told(list(waiting))
         first = min(waiting.values(), key=lambda one: one.until)
+        left = first.until - time.monotonic()
         try:
-            name = ended.get(timeout=max(0.0, first.until - time.monotonic()))
-            waiting.pop(name, None)
+            waiting.pop(ended.get(timeout=max(0.0, min(left, TICK))), None)
         except queue.Empty:
+            if left > TICK:
+                continue
             del waiting[first.check.name]
             first.found = [*first.found, _late(first.check, seconds)]  # the thread goes on with the old list
     return [Reported(one.check.name, _safe(found)) for one in running.values() for found in one.found]

@@ -48,4 +48,28 @@ def _starts(program: str) -> bool:
 
 
 def check_service(context: Context) -> Iterator[Finding]:
-    yield Finding("ok", "service", "not installed")
+    from dragoman.editors.editor import Machine
+    from dragoman.system_service import launchd, systemd
+
+    machine, path = Machine.this(context.environ), context.environ.get("PATH")
+    on_mac = context.platform == "darwin"
+    manager = launchd.find(machine.home, path) if on_mac else systemd.find(machine.config, path)
+    try:
+        content = manager.file.read_bytes()
+    except FileNotFoundError:
+        yield Finding("ok", "service", "not installed")
+        return
+    named = manager.program_in(content)
+    if named is None or not os.access(named, os.X_OK):
+        what = f"{manager.file} starts {named or 'no program'}, which is gone"
+        yield Finding("error", "service", what, "`dragoman service install` writes the present path")
+    elif problem := manager.unavailable():
+        yield Finding(
+            "warning", "service", problem, "log in with a session of systemd, or run `dragoman serve`"
+        )
+    elif not (status := manager.status()).runs:
+        yield Finding(
+            "warning", "service", f"installed, and {status.active}", "`dragoman service status` says more"
+        )
+    else:
+        yield Finding("ok", "service", f"{status.active}, {status.enabled} ({manager.file})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +67,7 @@ def _inotify() -> Finding:
         queue = Inotify()
         try:
             name, fewest = "max_user_watches", 524288
-            queue.add(os.fsencode(Path.cwd()), MOVE_SELF)
+            queue.add(b"/", MOVE_SELF)
         finally:
             queue.close()
     except OSError as error:

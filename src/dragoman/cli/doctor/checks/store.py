@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -89,7 +90,15 @@ def check_search(context: Context) -> Iterator[Finding]:
         with closing(index.open_index(state)) as opened:
             known = opened.known()
     except StoreError:
-        return  # the store's check says why
+        yield Finding(
+            "warning", "search", "not checked, since the store cannot be read", "mend the store first"
+        )
+        return
+    except (sqlite3.Error, index.Unusable, OSError) as error:
+        yield Finding(
+            "warning", "search", f"{file} cannot be opened: {error}", f"move {file} away: it is made again"
+        )
+        return
     behind = sum(_is_behind(source, known.get(source.id)) for source in journals)
     step = (
         "in step with the journals"
