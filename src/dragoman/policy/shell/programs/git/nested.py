@@ -30,8 +30,11 @@ _SETTING = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*([^\\\n]*))?")
 
 def is_doubtful(folder: str, workspace: str) -> bool:
     """Whether git in this folder would use settings of a repository inside the workspace that may run something."""
+    inside = workspace.rstrip("/") + "/"
+    if not workspace or not folder.startswith(inside):  # most lines: nothing is looked up
+        return False
     top = _top(folder)
-    if top is None or not workspace or not top.startswith(workspace.rstrip("/") + "/"):
+    if top is None or not top.startswith(inside):
         return False
     place = Path(top, ".git")
     try:
