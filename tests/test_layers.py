@@ -84,6 +84,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "terminal",
     ),
     "upkeep": ("wire", "gateway.ports", "store", "search.index", "machine", "atomic_file"),
+    "registry": ("config", "atomic_file", "masking", "agents.known", "gateway.ports", "__init__"),
     "services": ("wire", "rpc", "gateway.ports", "agents"),
     "builtin": (
         "wire",

@@ -31,7 +31,7 @@ def configured(paths: Paths, clock: Clock) -> ConfiguredAgents:
     def read() -> Config:
         return load(paths, known=known_layer(), environ={}).config
 
-    return ConfiguredAgents(read(), paths.config_file, read, clock)
+    return ConfiguredAgents(read(), [paths.config_file], read, clock)
 
 
 def test_an_agent_that_is_added_changed_or_removed_counts_at_once(paths: Paths) -> None:

@@ -104,7 +104,10 @@ def test_programs_are_found_on_the_path(tmp_path: Path) -> None:
 
 def test_a_missing_program_names_the_line_that_installs_it(config: Config) -> None:
     gemini = AgentConfig(command=["gemini", "--acp"], env={"PATH": "/nowhere"})
-    with pytest.raises(NotInstalled, match="install it: npm install -g @google/gemini-cli") as caught:
+    with pytest.raises(
+        NotInstalled,
+        match="install it: dragoman agents install gemini \\(or npm install -g @google/gemini-cli\\)",
+    ) as caught:
         require("gemini", gemini)
     assert (caught.value.name, caught.value.program) == ("gemini", "gemini")
     assert caught.value.install == "npm install -g @google/gemini-cli"

@@ -11,7 +11,7 @@ from dragoman.audit.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 WRITERS = {"record", "stored", "wait", "append", "tell", "_tell", "_record", "_tool", "_write"}
-ACTS = {"acting", "telling", "_act", "_tell_of_another", "to_thread"}
+ACTS = {"acting", "telling", "_act", "act", "_tell_of_another", "to_thread"}
 """Call these with a kind, and it is recorded by `gateway/ports/acts.py` or the function that they name."""
 
 
@@ -46,7 +46,10 @@ def test_the_documentation_has_the_table() -> None:
 
 
 def test_each_kind_has_a_test() -> None:
-    folders = [ROOT / "tests" / name for name in ("audit", "checkpoints", "commits", "sessions", "worktrees")]
+    folders = [
+        ROOT / "tests" / name
+        for name in ("audit", "checkpoints", "commits", "registry", "sessions", "worktrees")
+    ]
     files = [
         ROOT / "tests" / "server" / "test_audit.py",
         ROOT / "tests" / "cli" / "test_doctor_faults.py",

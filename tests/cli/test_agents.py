@@ -31,7 +31,7 @@ def install(programs: Path, name: str, script: str = "") -> Path:
 def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, programs: Path) -> None:
     install(programs, "qwen", "echo 0.24.4")
     lines = run("agents", "list", env={"OPENAI_API_KEY": "k"}).stdout.splitlines()
-    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "COMMAND"]
+    assert lines[0].split() == ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "FROM", "COMMAND"]
     assert lines[1].split() == [
         "builtin",
         "*",
@@ -39,11 +39,12 @@ def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(run: Run, 
         "yes",
         "yes",
         "full",
+        "Dragoman",
         "(built",
         "in)",
         "openai:gpt-5.4",
     ], "the default is marked, and a long path leaves no room"
-    assert lines[2].split() == ["qwen", "acp", "0.24.4", "yes", "full", "qwen", "--acp"], (
+    assert lines[2].split() == ["qwen", "acp", "0.24.4", "yes", "full", "PATH", "qwen", "--acp"], (
         "what can be used comes first"
     )
     (gemini,) = [line for line in lines if line.startswith("gemini ")]

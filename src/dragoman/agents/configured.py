@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from dragoman.agents.known import UnknownAgent, find_agent
+from dragoman.atomic_file import Stamp, stamp_of
 from dragoman.config.errors import ConfigError
 from dragoman.config.model import AgentConfig, Config
 from dragoman.wire.errors import invalid_params
@@ -19,8 +20,6 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """Every prompt may ask for its agent; the file is not looked at more often than this."""
 
-Stamp = tuple[int, int, int] | None
-
 
 class ConfiguredAgents:
     """Implements the gateway's `AgentDirectory`."""
@@ -28,13 +27,13 @@ class ConfiguredAgents:
     def __init__(
         self,
         config: Config,
-        file: Path | None = None,
+        files: Sequence[Path] = (),
         read: Callable[[], Config] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`read` loads the configuration again when `file` has changed; without them it stays as it is."""
+        """`read` loads the configuration again when one of `files` has changed; without them it stays as it is."""
         self._config = config
-        self._file = file
+        self._files = files
         self._read = read
         self._clock = clock
         self._stamp = self._look()
@@ -92,9 +91,5 @@ class ConfiguredAgents:
         names = [name for name in {**before, **agents} if before.get(name) != agents.get(name)]
         log.info("agents changed in the configuration: %s", ", ".join(sorted(names)))
 
-    def _look(self) -> Stamp:
-        try:
-            status = self._file.stat() if self._file is not None else None
-        except OSError:
-            return None
-        return status and (status.st_mtime_ns, status.st_size, status.st_ino)
+    def _look(self) -> list[Stamp | None]:
+        return [stamp_of(file) for file in self._files]

@@ -15,6 +15,9 @@ from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.variables import DIRECT_SPAWN, TEST_MODE, is_on
 
+INSTALLS = {"npm": "npm install -g", "uv": "uv tool install"}
+"""By package manager, the beginning of the command that installs a package."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownAgent:
@@ -22,7 +25,8 @@ class KnownAgent:
 
     title: str
     command: tuple[str, ...]
-    install: str
+    source: str
+    """Its package, as `npm:NAME@VERSION` or `uv:NAME@VERSION`, else what a person does."""
     login: str
     homepage: str
     kind: str = "acp"
@@ -30,6 +34,25 @@ class KnownAgent:
     """Variables with a key or token, any of which is enough."""
     logins: tuple[str, ...] = ()
     """Files that its own login writes, `~` and variables allowed; empty: not known."""
+    registry_id: str = ""
+    """Its id in the public registry, if that is not its name here."""
+    scripts: str = ""
+    """Why its package has to run scripts of its own when it is installed; empty: it has not."""
+
+    @property
+    def package(self) -> tuple[str, str, str] | None:
+        """The package manager, the package and its version; None if there is no package."""
+        manager, colon, rest = self.source.partition(":")
+        name, at, version = rest.rpartition("@")
+        return (manager, name, version) if colon and at and manager in INSTALLS else None
+
+    @property
+    def install(self) -> str:
+        """How a person installs it without us."""
+        if self.package is None:
+            return self.source
+        manager, name, _ = self.package
+        return f"{INSTALLS[manager]} {name}"
 
 
 KNOWN: dict[str, KnownAgent] = {
@@ -37,7 +60,7 @@ KNOWN: dict[str, KnownAgent] = {
     "claude": KnownAgent(
         "Claude Code",
         ("claude",),
-        "npm install -g @anthropic-ai/claude-code",
+        "npm:@anthropic-ai/claude-code@2.1.327",
         "run `claude` once and log in, or set ANTHROPIC_API_KEY",
         "https://claude.com/claude-code",
         kind="claude",
@@ -47,11 +70,12 @@ KNOWN: dict[str, KnownAgent] = {
             "CLAUDE_CODE_OAUTH_TOKEN",
         ),
         logins=("${CLAUDE_CONFIG_DIR:-~/.claude}/.credentials.json",),
+        scripts="its program is put in place by a script",
     ),
     "codex": KnownAgent(
         "Codex",
         ("codex",),
-        "npm install -g @openai/codex",
+        "npm:@openai/codex@0.169.0",
         "run `codex login`, or set OPENAI_API_KEY",
         "https://github.com/openai/codex",
         kind="codex",
@@ -64,7 +88,7 @@ KNOWN: dict[str, KnownAgent] = {
     "claude-acp": KnownAgent(
         "Claude Code, through its ACP adapter",
         ("claude-agent-acp",),
-        "npm install -g @agentclientprotocol/claude-agent-acp",
+        "npm:@agentclientprotocol/claude-agent-acp@0.100.0",
         "run `claude` once and log in, or set ANTHROPIC_API_KEY",
         "https://github.com/agentclientprotocol/claude-agent-acp",
         keys=(
@@ -77,7 +101,7 @@ KNOWN: dict[str, KnownAgent] = {
     "codex-acp": KnownAgent(
         "Codex, through its ACP adapter",
         ("codex-acp",),
-        "npm install -g @agentclientprotocol/codex-acp",
+        "npm:@agentclientprotocol/codex-acp@2.6.0",
         "run `codex login`, or set OPENAI_API_KEY",
         "https://github.com/agentclientprotocol/codex-acp",
         keys=(
@@ -89,7 +113,7 @@ KNOWN: dict[str, KnownAgent] = {
     "gemini": KnownAgent(
         "Gemini CLI",
         ("gemini", "--acp"),
-        "npm install -g @google/gemini-cli",
+        "npm:@google/gemini-cli@0.61.0",
         "run `gemini` once and log in, or set GEMINI_API_KEY",
         "https://github.com/google-gemini/gemini-cli",
         keys=(
@@ -101,15 +125,16 @@ KNOWN: dict[str, KnownAgent] = {
     "opencode": KnownAgent(
         "OpenCode",
         ("opencode", "acp"),
-        "npm install -g opencode-ai",
+        "npm:opencode-ai@1.18.33",
         "run `opencode auth login`",
         "https://opencode.ai",
         logins=("${XDG_DATA_HOME:-~/.local/share}/opencode/auth.json",),
+        scripts="its program is put in place by a script",
     ),
     "qwen": KnownAgent(
         "Qwen Code",
         ("qwen", "--acp"),
-        "npm install -g @qwen-code/qwen-code",
+        "npm:@qwen-code/qwen-code@0.24.4",
         "run `qwen` once and log in, or set OPENAI_API_KEY and OPENAI_BASE_URL",
         "https://github.com/QwenLM/qwen-code",
         keys=(
@@ -117,6 +142,7 @@ KNOWN: dict[str, KnownAgent] = {
             "DASHSCOPE_API_KEY",
         ),
         logins=("~/.qwen/oauth_creds.json",),
+        registry_id="qwen-code",
     ),
     "goose": KnownAgent(
         "goose",
@@ -128,7 +154,7 @@ KNOWN: dict[str, KnownAgent] = {
     "copilot": KnownAgent(
         "GitHub Copilot CLI",
         ("copilot", "--acp"),
-        "npm install -g @github/copilot",
+        "npm:@github/copilot@1.0.102",
         "run `copilot` once and use /login",
         "https://github.com/github/copilot-cli",
         keys=(
@@ -136,6 +162,7 @@ KNOWN: dict[str, KnownAgent] = {
             "GH_TOKEN",
             "GITHUB_TOKEN",
         ),
+        registry_id="github-copilot-cli",
     ),
     "cursor": KnownAgent(
         "Cursor CLI",
@@ -148,45 +175,49 @@ KNOWN: dict[str, KnownAgent] = {
     "auggie": KnownAgent(
         "Auggie CLI",
         ("auggie", "--acp"),
-        "npm install -g @augmentcode/auggie",
+        "npm:@augmentcode/auggie@0.36.0",
         "run `auggie login`",
         "https://docs.augmentcode.com/cli/acp",
     ),
     "kimi": KnownAgent(
         "Kimi CLI",
         ("kimi", "acp"),
-        "uv tool install kimi-cli",
+        "uv:kimi-cli@1.52.0",
         "run `kimi` once and use /login",
         "https://github.com/MoonshotAI/kimi-cli",
+        scripts="a package that it needs is built from its source",
     ),
     "cline": KnownAgent(
         "Cline CLI",
         ("cline", "--acp"),
-        "npm install -g cline",
+        "npm:cline@3.0.65",
         "run `cline auth`",
         "https://cline.bot/cli",
     ),
     "droid": KnownAgent(
         "Factory Droid",
         ("droid", "exec", "--output-format", "acp"),
-        "npm install -g droid",
+        "npm:droid@0.215.0",
         "run `droid` once and log in, or set FACTORY_API_KEY",
         "https://factory.ai/product/cli",
         keys=("FACTORY_API_KEY",),
+        scripts="its program is fetched by a script",
+        registry_id="factory-droid",
     ),
     "vibe": KnownAgent(
         "Mistral Vibe",
         ("vibe-acp",),
-        "uv tool install mistral-vibe",
+        "uv:mistral-vibe@3.0.3",
         "run `vibe --setup`, or set MISTRAL_API_KEY",
         "https://github.com/mistralai/mistral-vibe",
         keys=("MISTRAL_API_KEY",),
         logins=("~/.vibe/.env",),
+        registry_id="mistral-vibe",
     ),
     "kilo": KnownAgent(
         "Kilo Code CLI",
         ("kilo", "acp"),
-        "npm install -g @kilocode/cli",
+        "npm:@kilocode/cli@7.8.1",
         "run `kilo auth login`",
         "https://kilo.ai",
     ),
@@ -210,6 +241,7 @@ KNOWN: dict[str, KnownAgent] = {
         "npm install -g pi-acp @mariozechner/pi-coding-agent",
         "run `pi` once and use /login, or set the API key of your provider",
         "https://github.com/svkozak/pi-acp",
+        registry_id="pi-acp",
     ),
 }
 
@@ -241,6 +273,9 @@ class NotInstalled(AgentError):
         self.name = name
         self.program = program
         self.install = install
+        known = KNOWN.get(name)
+        if install and known is not None and known.package is not None:
+            install = f"dragoman agents install {name} (or {install})"
         hint = f"install it: {install}" if install else f"check agents.{name}.command and PATH"
         super().__init__(f'the agent "{name}" is not installed: there is no program "{program}"; {hint}')
 

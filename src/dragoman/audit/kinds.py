@@ -47,6 +47,12 @@ KINDS = {
     "trust_removed": "workspace file",
     "agent_added": "agent, command",
     "agent_removed": "agent",
+    "agent_installed": (
+        "agent, version, source (`binary`, `npm`, `uv`), package or address, whether its scripts run; hash of an "
+        "archive and whether the registry named it (`pinned`); who"
+    ),
+    "agent_uninstalled": "agent, version, source, who",
+    "registry_refreshed": "address, hash of the answer, how many agents, who",
     "token_made": "name, role, who",
     "token_revoked": "name, who",
     "token_used": "name, role, an address that it was not used from before",

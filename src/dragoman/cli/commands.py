@@ -22,7 +22,7 @@ COMMANDS = {
         "Run the gateway for browsers, remote editors and programs.",
     ),
     "acp": ("dragoman.cli.acp.command:acp", "Speak ACP on stdio (or TCP), for editors."),
-    "agents": ("dragoman.cli.agents.command:agents", "List, check, add and remove agents."),
+    "agents": ("dragoman.cli.agents.command:agents", "List, check, add, remove and install agents."),
     "sessions": (
         "dragoman.cli.sessions.command:sessions",
         "List, search, show, attach to, rename, set, export, locate, take over, close and delete sessions.",

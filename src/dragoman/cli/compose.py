@@ -175,7 +175,7 @@ def _agents(config: Config, paths: Paths, audit: Audit) -> ConfiguredAgents:
     def read() -> Config:
         return load(paths, known=known_layer(), workspace=workspace).config
 
-    agents = ConfiguredAgents(config, paths.config_file, read)
+    agents = ConfiguredAgents(config, (paths.config_file, paths.installed_file), read)
     agents.on_change = lambda changed: audit.hide(secrets_of(changed))
     return agents
 

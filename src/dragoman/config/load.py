@@ -13,6 +13,7 @@ import msgspec
 
 from dragoman.config.check import check
 from dragoman.config.errors import ConfigError
+from dragoman.config.files.installed import ORIGIN, read_installed, settings_of
 from dragoman.config.files.regular_file import read_regular
 from dragoman.config.model import Config
 from dragoman.config.paths import Paths
@@ -65,11 +66,15 @@ def load(
     environ: Mapping[str, str] | None = None,
     flags: Sequence[Layer] = (),
 ) -> Loaded:
-    """Merge the layers: defaults, `known` agents, the user's file, the workspace's, environment, flags."""
+    """Merge the layers: defaults, `known` agents, installed ones, the user's file, the workspace's, environment, flags.
+
+    A list of installed agents that cannot be used is a warning: the rest of the configuration holds without it.
+    """
     paths.check()
     env = os.environ if environ is None else environ
     layers = [known] if known is not None else []
     warnings: list[str] = []
+    layers += _installed(paths, warnings)
     if (content := read(paths.config_file)) is not None:
         layers.append(Layer(str(paths.config_file), parse(paths.config_file, content)))
     found = _workspace_file(paths, workspace, warnings) if workspace is not None else None
@@ -85,6 +90,15 @@ def load(
     loaded = Loaded(config, origins, warnings)
     check(config, loaded.origin, any_agent=any_agent)
     return loaded
+
+
+def _installed(paths: Paths, warnings: list[str]) -> list[Layer]:
+    try:
+        found = read_installed(paths.installed_file)
+    except ConfigError as error:
+        warnings.append(str(error))
+        return []
+    return [Layer(ORIGIN, settings_of(found))] if found else []
 
 
 def flag(name: str, path: tuple[str, ...], value: Any) -> Layer:

@@ -15,6 +15,7 @@ from dragoman.config.sections.chat import ChatConfig
 from dragoman.config.sections.checkpoints import CheckpointsConfig
 from dragoman.config.sections.log import LogConfig, TracesConfig
 from dragoman.config.sections.mcp import McpConfig
+from dragoman.config.sections.registry import RegistryConfig
 from dragoman.config.sections.usage import UsageConfig
 from dragoman.config.sections.workspaces import WorkspaceRule
 from dragoman.config.sections.worktrees import WorktreesConfig
@@ -374,5 +375,6 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     usage: UsageConfig = field(default_factory=UsageConfig)
     worktrees: WorktreesConfig = field(default_factory=WorktreesConfig)
     chat: ChatConfig = field(default_factory=ChatConfig)
+    registry: RegistryConfig = field(default_factory=RegistryConfig)
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)

@@ -51,6 +51,14 @@ class Paths:
         return self.state_dir / "logins.json"
 
     @property
+    def agents_dir(self) -> Path:
+        return self.state_dir / "agents"
+
+    @property
+    def installed_file(self) -> Path:
+        return self.agents_dir / "installed.json"
+
+    @property
     def socket(self) -> Path:
         return self.runtime_dir / "dragoman.sock"
 

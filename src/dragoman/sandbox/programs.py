@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import dragoman
+from dragoman.config.files.installed import MARK
 
 LINKS = 40
 """Symlinks followed at most, as in the kernel."""
@@ -83,6 +84,9 @@ def _installation(file: Path) -> Path:
     if "node_modules" in parts:
         at = len(parts) - 1 - parts[::-1].index("node_modules")
         return Path(*parts[: at + 1])  # a package's dependencies lie beside it
+    own = next((folder for folder in file.parents if (folder / MARK).exists()), None)
+    if own is not None:
+        return own
     prefix = file.parent.parent
     if file.parent.name == "bin" and _is_installation(prefix):
         return prefix

@@ -39,7 +39,9 @@ MANIFEST = "manifest.json"
 DATABASE = "dragoman.db"
 BEFORE = "before-"
 """Prefix of the folder that holds the entries a restore replaced."""
-_LEFT_OUT = frozenset({"run", "cache", "owners", "custody", GATEWAYS, locks.NAME, *SEARCH_FILES, SEARCH_LOCK})
+_LEFT_OUT = frozenset(
+    {"run", "cache", "agents", "owners", "custody", GATEWAYS, locks.NAME, *SEARCH_FILES, SEARCH_LOCK}
+)
 """Entries that belong to running processes, or can be created again."""
 _CHUNK = 1024 * 1024
 _GZIP = b"\x1f\x8b"

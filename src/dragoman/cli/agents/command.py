@@ -1,4 +1,4 @@
-"""`dragoman agents`: list, check, add and remove agents."""
+"""`dragoman agents`: list, check, add and remove agents; those from a registry are in `registry.py`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.agents.known import KNOWN, find_agent, is_installed
+from dragoman.cli.agents.registry import COMMANDS
 from dragoman.cli.audit.tell import changing, telling
 from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import load_settings
 from dragoman.cli.terminal.progress import Progress
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.edit import add_agent, remove_agent
+from dragoman.config.files.installed import ORIGIN, installed_agents
 from dragoman.config.load import Layer
 from dragoman.config.model import AgentConfig, Config
 from dragoman.config.paths import Paths
@@ -32,7 +34,11 @@ CHECK_SECONDS = 15.0
 
 @click.group(cls=WholeLines, context_settings=SETTINGS)
 def agents() -> None:
-    """List, check, add and remove agents."""
+    """List, check, add and remove agents, and install them from a registry."""
+
+
+for command in COMMANDS:
+    agents.add_command(command)
 
 
 @agents.command("list")
@@ -42,12 +48,13 @@ def list_agents(as_json: bool) -> None:
 
     The default agent is marked with *. LOGIN is ? where only the agent itself can tell; for the built-in one it says
     whether a model can be asked.
+    FROM is PATH, configuration, or how `agents install` installed it; unpinned: no registry named its hash.
     MEDIATION is full (every tool call reaches the rules before it runs), asking (what the agent asks) or none.
     """
     from dragoman.cli.agents.listing import describe_all, print_agents
 
-    _, loaded = load_settings()
-    rows = describe_all(loaded.config)
+    paths, loaded = load_settings()
+    rows = describe_all(loaded, installed_agents(paths))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
@@ -222,6 +229,8 @@ def remove(name: str) -> None:
     paths, loaded = load_settings()
     if name in KNOWN and loaded.origin("agents", name) == "known agent":
         raise ConfigError(f'"{name}" is known without configuration: there is nothing to remove')
+    if loaded.origin("agents", name, "command") == ORIGIN:
+        raise ConfigError(f'"{name}" was installed: `dragoman agents uninstall {name}` removes it')
     with telling("agent_removed", agent=name), changing(paths.config_file):
         remove_agent(paths, name)
     click.echo(f"removed {name} from {paths.config_file}")

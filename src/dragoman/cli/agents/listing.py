@@ -15,7 +15,9 @@ from dragoman.agents.environment import agent_environment
 from dragoman.agents.known import HOSTED, KNOWN, KnownAgent, install_hint, locate, with_command
 from dragoman.builtin.models.choice import ModelConfig, Models
 from dragoman.cli.terminal.table import print_table
-from dragoman.config.model import AgentConfig, Config
+from dragoman.config.files.installed import ORIGIN, InstalledAgent
+from dragoman.config.load import Loaded
+from dragoman.config.model import AgentConfig
 from dragoman.gateway.access.mediation import mediation_of
 from dragoman.masking import mask_setting, mask_words
 
@@ -25,9 +27,13 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?[-+.\w]*")
 _VARIABLE = re.compile(r"\$\{(\w+):-([^}]*)\}")
 
 
-def describe_all(config: Config) -> list[dict[str, Any]]:
+def describe_all(loaded: Loaded, installed: Mapping[str, InstalledAgent]) -> list[dict[str, Any]]:
     """What is known of each agent; programs are asked for their versions at the same time."""
-    rows = [_describe(name, agent, name == config.default_agent) for name, agent in config.agents.items()]
+    config = loaded.config
+    rows = [
+        _describe(name, agent, name == config.default_agent) | _origin(loaded, name, installed.get(name))
+        for name, agent in config.agents.items()
+    ]
     asked = [
         (row, config.agents[row["name"]])
         for row in rows
@@ -49,12 +55,13 @@ def print_agents(rows: Sequence[dict[str, Any]]) -> None:
             (row["version"] or "yes") if row["installed"] else "no",
             {True: "yes", False: "no", None: "?"}[row["loggedIn"]] if row["installed"] else "",
             row["mediation"],
+            _from(row),
             _shown(row),
         ]
         for row in sorted(rows, key=lambda row: not row["installed"])
     ]
     print_table(
-        ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "COMMAND"],
+        ["NAME", "KIND", "INSTALLED", "LOGIN", "MEDIATION", "FROM", "COMMAND"],
         cells,
         {"yes": "green", "no": "bright_black"},
     )
@@ -94,6 +101,24 @@ def _describe(name: str, agent: AgentConfig, default: bool) -> dict[str, Any]:
         "model": models.default() if models is not None else None,
         "homepage": known.homepage or None if known else None,
     }
+
+
+def _origin(loaded: Loaded, name: str, installed: InstalledAgent | None) -> dict[str, Any]:
+    """Which layer of the configuration starts it, and what is known of it if we installed it."""
+    origin = loaded.origin("agents", name, "command")
+    if installed is None or origin != ORIGIN:
+        return {"origin": origin, "source": None, "pinned": None}
+    return {"origin": origin, "source": installed.source, "pinned": installed.pinned}
+
+
+def _from(row: Mapping[str, Any]) -> str:
+    if not row["installed"]:
+        return ""
+    if row["source"] is not None:
+        return f"{row['source']}{'' if row['pinned'] else ', unpinned'}"
+    if row["kind"] in HOSTED or row["origin"] == "known agent":
+        return "Dragoman" if row["kind"] in HOSTED else "PATH"
+    return "configuration"
 
 
 def is_logged_in(known: KnownAgent, agent: AgentConfig) -> bool | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import click
 
+from dragoman.config.errors import ConfigError
 from dragoman.config.paths import find_paths
 
 
@@ -45,11 +47,30 @@ def chat(
     folder = Path(os.path.abspath(cwd or "."))  # noqa: PTH100 (not resolved: the path as the user knows it)
     if not folder.is_dir():
         raise click.UsageError(f"--cwd: {folder} is not a folder", ctx)
+    if not last and not pick and session is None:
+        _offer(agent, folder)
     from dragoman.cli.chat.run import run, watch
 
     if read_only and session is not None:
         ctx.exit(watch(session, find_paths()))
     ctx.exit(run(folder, find_paths(), agent=agent, last=last, pick=pick, session=session))
+
+
+def _offer(agent: str | None, folder: Path) -> None:
+    """Offer an agent that is not installed; a running `serve` needs a moment to have it."""
+    from dragoman.agents.configured import LOOK_SECONDS
+    from dragoman.agents.known import known_layer
+    from dragoman.cli.agents.offer import offer_agent
+    from dragoman.cli.settings import here
+    from dragoman.config.load import load
+
+    paths = find_paths()
+    try:
+        loaded = load(paths, known=known_layer(), workspace=here())
+    except ConfigError:
+        return  # the gateway of the chat reports it
+    if offer_agent(agent, str(folder), paths, loaded):
+        time.sleep(LOOK_SECONDS)
 
 
 def is_terminal() -> bool:

@@ -99,6 +99,11 @@ def exec_(
     from dragoman.gateway.ports.worktrees import WorktreeWish
 
     paths, loaded = load_settings(quiet=True)
+    if session is None and not last and sandbox is None:
+        from dragoman.cli.agents.offer import offer_agent
+
+        if offer_agent(agent, folder, paths, loaded):
+            paths, loaded = load_settings(quiet=True)
     options = run.ExecOptions(
         prompt=text,
         cwd=folder,

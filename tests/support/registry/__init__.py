@@ -1,0 +1,1 @@
+"""A registry on this machine, and archives of every kind for it."""
