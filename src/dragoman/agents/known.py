@@ -201,7 +201,6 @@ KNOWN: dict[str, KnownAgent] = {
         "run `droid` once and log in, or set FACTORY_API_KEY",
         "https://factory.ai/product/cli",
         keys=("FACTORY_API_KEY",),
-        scripts="its program is fetched by a script",
         registry_id="factory-droid",
     ),
     "vibe": KnownAgent(

@@ -21,7 +21,11 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "dragoman acp claude": "always with this agent",
         "dragoman acp --connect always": "through the running `dragoman serve`",
     },
-    "agents": {"dragoman agents list": "", "dragoman agents check claude": ""},
+    "agents": {
+        "dragoman agents list": "",
+        "dragoman agents install gemini": "",
+        "dragoman agents check claude": "",
+    },
     "agents add": {
         "dragoman agents add mine -- my-agent --acp": "a program that speaks ACP on stdio",
         "dragoman agents add claude -- /opt/claude/bin/claude": "a known one elsewhere",
@@ -31,6 +35,16 @@ EXAMPLES: dict[str, dict[str, str]] = {
         "dragoman agents check": "all that are installed",
         "dragoman agents check claude --timeout 20": "",
     },
+    "agents install": {
+        "dragoman agents install gemini": "",
+        "dragoman agents install codex@latest": "the newest that npm has",
+        "dragoman agents install claude --scripts": "its package has to run a script",
+    },
+    "agents outdated": {"dragoman agents outdated": ""},
+    "agents refresh": {"dragoman agents refresh": "fetch the public list"},
+    "agents search": {"dragoman agents search": "all", "dragoman agents search google": ""},
+    "agents uninstall": {"dragoman agents uninstall gemini": ""},
+    "agents update": {"dragoman agents update": "all", "dragoman agents update gemini": ""},
     "agents list": {"dragoman agents list": "", "dragoman agents list --json": "with all that is known"},
     "agents remove": {"dragoman agents remove mine": ""},
     "chat": {

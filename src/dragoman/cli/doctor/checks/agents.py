@@ -29,10 +29,11 @@ TESTED: Mapping[str, str] = {
 
 def check(context: Context) -> Iterator[Finding]:
     from dragoman.cli.agents.listing import describe_all
+    from dragoman.config.files.installed import installed_agents
 
     config = context.loaded.config
     context.say("versions of agents")
-    rows = describe_all(config)
+    rows = describe_all(context.loaded, installed_agents(context.paths))
     configured = {name for name in config.agents if context.loaded.origin("agents", name) != "known agent"}
     wanted = [row for row in rows if row["installed"] or row["name"] in configured or row["default"]]
     asked = {
