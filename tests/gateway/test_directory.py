@@ -61,7 +61,7 @@ async def test_the_command_line_judges_a_dead_session_as_the_gateway_does(store:
     ended = await left(store, "ended", [b"P1", events.record("turn_ended")], minute=2, state="working")
     expected = {ended: "idle", behind: "interrupted"}
     assert await states(store) == expected
-    views = await look(store, (await store.list()).records, 1 << 20)
+    views = await look(store, (await store.list()).records)
     assert {view.record.id: view.state for view in views} == expected
 
 

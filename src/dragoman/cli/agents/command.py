@@ -13,7 +13,7 @@ from dragoman.cli.agents.registry import COMMANDS
 from dragoman.cli.audit.tell import changing, telling
 from dragoman.cli.commands import AS_JSON, SETTINGS, WholeLines
 from dragoman.cli.settings import load_settings
-from dragoman.cli.terminal.progress import Progress
+from dragoman.cli.terminal.progress import waiting
 from dragoman.config.errors import ConfigError
 from dragoman.config.files.edit import add_agent, remove_agent
 from dragoman.config.files.installed import ORIGIN, installed_agents
@@ -54,7 +54,8 @@ def list_agents(as_json: bool) -> None:
     from dragoman.cli.agents.listing import describe_all, print_agents
 
     paths, loaded = load_settings()
-    rows = describe_all(loaded, installed_agents(paths))
+    with waiting("asking for versions"):
+        rows = describe_all(loaded, installed_agents(paths))
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
@@ -93,7 +94,9 @@ def check(ctx: click.Context, names: tuple[str, ...], timeout: float | None, as_
 def _probe(name: str, agent: AgentConfig, config: Config, paths: Paths, limit: float) -> ProbeResult:
     from dragoman.agents.probe import probe
 
-    return probe(agent, name, limit, partial(_boxes, config, paths) if agent.sandbox is not None else None)
+    boxes = partial(_boxes, config, paths) if agent.sandbox is not None else None
+    with waiting(f"starting {name}"):
+        return probe(agent, name, limit, boxes)
 
 
 def _boxes(config: Config, paths: Paths, custody: Custody) -> Boxes:
@@ -205,9 +208,7 @@ def _check_added(name: str, config: Config, paths: Paths) -> None:
     if not is_installed(agent):
         click.echo(f"it cannot be started yet: there is no program {agent.command[0]}", err=True)
         return
-    with Progress() as show:
-        show(f"starting {name}…")
-        result = _probe(name, agent, config, paths, min(CHECK_SECONDS, config.limits.start_timeout))
+    result = _probe(name, agent, config, paths, min(CHECK_SECONDS, config.limits.start_timeout))
     _report(name, result)
     if not result.ok:
         click.echo(

@@ -12,6 +12,7 @@ from dragoman.cli.audit.times import Moment
 from dragoman.cli.commands import AS_JSON
 from dragoman.cli.entry import complain
 from dragoman.cli.settings import load_settings
+from dragoman.cli.terminal.progress import waiting
 from dragoman.cli.terminal.table import print_table
 
 
@@ -38,7 +39,8 @@ def replay(since: str, rules: Path | None, as_json: bool) -> None:
         complain(warning)
     if rules is not None:
         policy = Policy(rules_to_try(rules), policy.narrow, policy.administrator, policy.protected)
-    found = run(policy, query(paths.state_dir / "audit", Query(kind="decision", since=since))).facts()
+    with waiting("trying the rules"):
+        found = run(policy, query(paths.state_dir / "audit", Query(kind="decision", since=since))).facts()
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return

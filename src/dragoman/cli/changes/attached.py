@@ -39,7 +39,7 @@ async def attached(session: str, config: Config, paths: Paths) -> AsyncIterator[
     """Attached to the session, in its owner or in a gateway of this process, without starting its agent."""
     limit = config.limits.max_message_bytes
     async with reading(paths) as store:
-        (view,) = await look(store, [await find(store, session)], limit)
+        (view,) = await look(store, [await find(store, session)])
     if view.address is None:
         async with gateway(config, paths) as running:
             client = await Attached.inside(running, Terms(start_ahead=False, leave_turns=True))

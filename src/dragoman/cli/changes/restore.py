@@ -145,7 +145,7 @@ async def request_of(
 
     limit = config.limits.max_message_bytes
     async with reading(paths) as store:
-        (view,) = await look(store, [await find(store, session)], limit)
+        (view,) = await look(store, [await find(store, session)])
     record = view.record
     asked = params(record.agent, record.cwd)
     if view.address is None:

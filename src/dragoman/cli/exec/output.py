@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from dragoman.cli.terminal.narrator import Narrator
+from dragoman.cli.terminal.progress import waiting
 from dragoman.cli.terminal.screen import Screen
 from dragoman.client.reading import chunk_text
 from dragoman.gateway.json_types import JsonObject, encode
@@ -60,6 +62,10 @@ class Output:
     def __init__(self) -> None:
         self.narrator = Narrator(Screen(sys.stdout, sys.stderr))
 
+    def starting(self, agent: str) -> AbstractContextManager[None]:
+        """Show that the agent starts, if it takes long."""
+        return nullcontext()
+
     def message(self, line: bytes) -> None:
         """Take a message of the protocol, as it is on the wire."""
 
@@ -78,6 +84,9 @@ class Output:
 
 class Plain(Output):
     """The answer on stdout as it grows; thoughts and tool calls on stderr."""
+
+    def starting(self, agent: str) -> AbstractContextManager[None]:
+        return waiting(f"starting {agent}")
 
     def update(self, update: JsonObject) -> None:
         self.narrator.tell(update)

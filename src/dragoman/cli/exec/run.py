@@ -242,7 +242,8 @@ class Execution:
 
     async def _begin(self) -> None:
         assert self._gateway is not None
-        session = self._session = await self._gateway.new(cwd=self._options.cwd, watch=True)
+        with self._output.starting(self._agent):
+            session = self._session = await self._gateway.new(cwd=self._options.cwd, watch=True)
         self._session_id = session.id
         made = as_object(session.facts.get("worktree"))
         if made:

@@ -73,7 +73,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
     from dragoman.cli.sessions.unlisted import unlisted_notice
     from dragoman.upkeep.unlisted import unlisted
 
-    paths, loaded = load_settings(quiet=True)
+    paths, _ = load_settings(quiet=True)
     folder = os.path.abspath(cwd) if cwd is not None else None  # noqa: PTH100 (as it was given, not resolved)
 
     async def read(store: FileStore) -> tuple[list[View], int]:
@@ -85,7 +85,7 @@ def list_sessions(cwd: str | None, agent: str | None, limit: int, show_all: bool
                 break
         whole = show_all or len(records) <= limit
         left_out = await asyncio.to_thread(unlisted, store.path) if whole else []
-        return await look(store, records, loaded.config.limits.max_message_bytes), len(left_out)
+        return await look(store, records), len(left_out)
 
     views, left_out = with_store(paths, read) if _has_any(paths) else ([], 0)
     more = not show_all and len(views) > limit
@@ -184,11 +184,11 @@ def show(id: str, as_json: bool) -> None:
     from dragoman.cli.sessions.show import print_session
     from dragoman.cli.sessions.state import look
 
-    paths, limit = _load(id)
+    paths, _ = _load(id)
 
     async def read(store: FileStore) -> tuple[View, History]:
         record = await find(store, id)
-        (view,) = await look(store, [record], limit)
+        (view,) = await look(store, [record])
         return view, await read_history(store, record.id)
 
     view, history = with_store(paths, read)
@@ -286,7 +286,7 @@ def close(id: str) -> None:
     paths, limit = _load(id)
 
     async def run(store: FileStore) -> View:
-        (view,) = await look(store, [await find(store, id)], limit)
+        (view,) = await look(store, [await find(store, id)])
         if view.live:
             await end(view, limit)
         return view
@@ -313,11 +313,10 @@ def delete(ctx: click.Context, ids: tuple[str, ...], yes: bool, discard: bool) -
 
     paths, loaded = load_settings(quiet=True)
     _check_any(paths, *ids)
-    limit = loaded.config.limits.max_message_bytes
 
     async def read(store: FileStore) -> list[View]:
         records = {record.id: record for record in [await find(store, id) for id in ids]}
-        return await look(store, records.values(), limit)
+        return await look(store, records.values())
 
     views = with_store(paths, read)
     if not yes:

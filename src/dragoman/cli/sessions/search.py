@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.cli.entry import complain
 from dragoman.cli.sessions.state import ago, short_ids
+from dragoman.cli.terminal.progress import waiting
 from dragoman.cli.terminal.screen import one_line
 from dragoman.config.paths import Paths
 from dragoman.gateway.ports.search import BadQuery, Found, Hit, SearchUnavailable, Wanted
@@ -36,7 +37,8 @@ def run(paths: Paths, wanted: Wanted, *, as_json: bool) -> int:
     try:
         check_query(wanted)
         paths.ensure(paths.state_dir)
-        found = look_up(paths.state_dir, wanted, complain, CATCH_UP_SECONDS)
+        with waiting("reading what is new"):
+            found = look_up(paths.state_dir, wanted, complain, CATCH_UP_SECONDS)
     except BadQuery as error:
         raise click.UsageError(str(error)) from error
     except SearchUnavailable as error:

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.cli.conversation import Conversation
-from dragoman.gateway.json_types import JsonObject, as_object, own_meta
+from dragoman.client import DragomanError, connect
 from dragoman.gateway.ownership.entries import RUNNING_STATES, examine
-from dragoman.gateway.ports.agent import AgentUnavailable
 from dragoman.gateway.ports.store import Owner, SessionRecord, Store
-from dragoman.wire.errors import RpcError
 
 OWNER_TIMEOUT = 3.0
 """Seconds that an owner has to report the states of its sessions."""
-OWNER_PAGES = 20
 SHORT = 12
 """Characters of an id in a table, `dgm_` included."""
 
@@ -56,13 +52,13 @@ class View:
         }
 
 
-async def look(store: Store, records: Iterable[SessionRecord], max_bytes: int) -> list[View]:
+async def look(store: Store, records: Iterable[SessionRecord]) -> list[View]:
     """Each session with its current state, in the order given."""
     examined, holders = await examine(store, list(records))
     wanted: dict[str, set[str]] = {}
     for session_id, owner in holders.items():
         wanted.setdefault(owner.address, set()).add(session_id)
-    answers = await asyncio.gather(*(_ask(address, ids, max_bytes) for address, ids in wanted.items()))
+    answers = await asyncio.gather(*(_ask(address, ids) for address, ids in wanted.items()))
     states = {key: state for answer in answers for key, state in answer.items()}
     return [_view(record, holders.get(record.id), states) for record in examined]
 
@@ -74,28 +70,18 @@ def _view(record: SessionRecord, owner: Owner | None, states: dict[str, str]) ->
     return View(record, "interrupted" if record.state in RUNNING_STATES else record.state)
 
 
-async def _ask(address: str, ids: set[str], max_bytes: int) -> dict[str, str]:
+async def _ask(address: str, ids: set[str]) -> dict[str, str]:
     """The states of these sessions as their owner reports them; sessions not reported in time are left out."""
     found: dict[str, str] = {}
-    conversation: Conversation | None = None
     try:
-        async with asyncio.timeout(OWNER_TIMEOUT):
-            conversation = await Conversation.with_owner(address, max_bytes)
-            cursor: JsonObject = {}
-            for _ in range(OWNER_PAGES):
-                page = await conversation.result("session/list", cursor)
-                for info in page.get("sessions") or []:
-                    key = str(as_object(info).get("sessionId"))
-                    if key in ids:
-                        found[key] = str(own_meta(info).get("state"))
-                if len(found) == len(ids) or not isinstance(page.get("nextCursor"), str):
+        async with asyncio.timeout(OWNER_TIMEOUT), connect(address.removeprefix("unix:")) as owner:
+            async for info in owner.sessions():
+                if info.id in ids:
+                    found[info.id] = info.state
+                if len(found) == len(ids):
                     break
-                cursor = {"cursor": page["nextCursor"]}
-    except (AgentUnavailable, RpcError, TimeoutError):
+    except (DragomanError, TimeoutError):
         pass  # shown as "not answering"
-    finally:
-        if conversation is not None:
-            conversation.hang_up()
     return found
 
 

@@ -84,11 +84,11 @@ def find_view(id: str) -> View:
     from dragoman.cli.sessions.state import look
     from dragoman.store import FileStore
 
-    paths, loaded = load_settings(quiet=True)
+    paths, _ = load_settings(quiet=True)
 
     async def read(store: FileStore) -> View:
         record = await find(store, id)
-        return (await look(store, [record], loaded.config.limits.max_message_bytes))[0]
+        return (await look(store, [record]))[0]
 
     return with_store(paths, read)
 

@@ -47,14 +47,13 @@ def ps(watch: bool, everything: bool, as_json: bool) -> None:
 
     A session that ended badly in the last day is shown too. With --json and --watch each change is one line.
     """
-    paths, loaded = load_settings(quiet=True)
-    max_bytes = loaded.config.limits.max_message_bytes
+    paths, _ = load_settings(quiet=True)
     if watch and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        _watch(paths, everything, max_bytes)
+        _watch(paths, everything)
         return
     before: list[dict[str, Any]] | None = None
     while True:
-        rows = collect(paths, everything, max_bytes)
+        rows = collect(paths, everything)
         if as_json and rows != before:
             click.echo(json.dumps(rows, indent=None if watch else 2, ensure_ascii=False))
         elif not as_json:
@@ -65,7 +64,7 @@ def ps(watch: bool, everything: bool, as_json: bool) -> None:
         time.sleep(INTERVAL)
 
 
-def collect(paths: Paths, everything: bool, max_bytes: int) -> list[dict[str, Any]]:
+def collect(paths: Paths, everything: bool) -> list[dict[str, Any]]:
     """What is shown of each session, in order."""
     from dragoman.cli.sessions.find import every, with_store
     from dragoman.cli.sessions.state import look
@@ -77,7 +76,7 @@ def collect(paths: Paths, everything: bool, max_bytes: int) -> list[dict[str, An
             records.append(record)
             if len(records) == MOST:
                 break
-        views = [view for view in await look(store, records, max_bytes) if everything or _is_shown(view)]
+        views = [view for view in await look(store, records) if everything or _is_shown(view)]
         spent = await store.usage.report(Wanted(by="session"))
         costs = {group.key: group.costs for group in spent.groups}
         turns = {group.key: group.turns for group in spent.groups}
@@ -141,7 +140,7 @@ def _lines(rows: list[dict[str, Any]], chosen: int | None = None) -> list[str]:
     return lines
 
 
-def _watch(paths: Paths, everything: bool, max_bytes: int) -> None:
+def _watch(paths: Paths, everything: bool) -> None:
     """Redraw the table in place until a session is chosen or the user leaves."""
     from dragoman.cli.commands import dispatch
     from dragoman.cli.steering.keys import Keys
@@ -150,7 +149,7 @@ def _watch(paths: Paths, everything: bool, max_bytes: int) -> None:
     chosen, drawn = 0, 0
     with Keys() as keys:
         while True:
-            rows = collect(paths, everything, max_bytes)
+            rows = collect(paths, everything)
             while True:
                 chosen = max(0, min(chosen, len(rows) - 1))
                 lines = _lines(rows, chosen) if rows else ["No session is live."]

@@ -12,6 +12,7 @@ import click
 
 from dragoman.cli.commands import AS_JSON, SETTINGS, Reporting, WholeLines
 from dragoman.cli.settings import here, load_settings
+from dragoman.cli.terminal.progress import waiting
 from dragoman.terminal import escape
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def list_worktrees(repository: str | None, as_json: bool) -> None:
 
     from dragoman.cli.terminal.table import print_table
 
-    with _open() as (_, engine):
+    with _open() as (_, engine), waiting("looking at worktrees"):
         found = engine.all(_root(repository) if repository is not None else None)
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(found), indent=2, ensure_ascii=False))
