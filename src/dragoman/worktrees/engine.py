@@ -20,7 +20,7 @@ from dragoman.gateway.ports.worktrees import (
 from dragoman.masking import mask_assigned
 from dragoman.worktrees import forking, making
 from dragoman.worktrees.ends import LOCAL, Ends
-from dragoman.worktrees.names import BRANCHES, LONGEST, check_name, name_of
+from dragoman.worktrees.names import BRANCHES, LONGEST, check_name, in_the_way, name_of
 from dragoman.worktrees.records import Record
 from dragoman.worktrees.repository import Repository
 
@@ -133,13 +133,14 @@ class Engine(Ends):
     def _fill_fork(
         self, repository: Repository, record: Record, source: Record, recorded: RecordedTree | None
     ) -> list[str]:
-        index, view = making.make(self._require_git(), repository, record), repository.view()
-        notices: list[str] = []
+        program = self._require_git()
         if recorded is None:
-            notices = forking.copy_present(repository, source, record.folder)
+            with forking.changed_files(repository, source) as changed:
+                making.make(program, repository, record)
+                notices = forking.copy_present(source, changed(), record.folder)
         else:
-            forking.write_recorded(view, record.base, recorded, index, record.folder)
-        forking.refresh(view, index, record.folder)
+            index, notices = making.make(program, repository, record), []
+            forking.write_recorded(repository.view(), record.base, recorded, index, record.folder)
         self._records.write(msgspec.structs.replace(record, copied=source.copied, stage="ready"))
         return notices
 
@@ -199,6 +200,7 @@ class Engine(Ends):
 
     def _free_name(self, repository: Repository, wish: WorktreeWish, base: str) -> str:
         taken = {record.name: record for record in self._records.all(repository.root)}
+        branches = repository.branches(BRANCHES.rstrip("/"))
         if wish.name is not None:
             name = check_name(wish.name)
             if name in taken and taken[name].stage != "gone":
@@ -207,7 +209,7 @@ class Engine(Ends):
                     "another name",
                     "name_taken",
                 )
-            if repository.branch_in_the_way(BRANCHES + name):
+            if in_the_way(branches, BRANCHES + name):
                 raise WorktreeError(
                     f"There is a branch {BRANCHES}{name}, or one that excludes it, in {repository.root} already: take "
                     "another name, or remove it",
@@ -216,7 +218,7 @@ class Engine(Ends):
             return name
         for number in range(1, 1000):
             name = base if number == 1 else f"{base}-{number}"
-            if name not in taken and not repository.branch_in_the_way(BRANCHES + name):
+            if name not in taken and not in_the_way(branches, BRANCHES + name):
                 return name
         raise WorktreeError(f"There are a thousand worktrees {base} already: give a name", "name_taken")
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman.checkpoints.git import Git
@@ -43,13 +44,28 @@ def starting_commit(repository: Repository, source: Record, recorded: RecordedTr
     return found or source.base
 
 
-def copy_present(repository: Repository, source: Record, folder: str) -> list[str]:
-    """Write the files of another worktree that differ from its commit; returns what there is to tell."""
+@contextmanager
+def changed_files(repository: Repository, source: Record) -> Iterator[Callable[[], list[bytes]]]:
+    """Find the files of another worktree that differ from its commit, while the block makes the fork's.
+
+    The git of a clone runs in its box, for which this thread is needed.
+    """
     if source.form == "clone":
-        changed = repository.clone(source).state().changed
-    else:
-        with look(repository, source) as content:
-            changed = content.changed
+        found = repository.clone(source).state().changed
+        yield lambda: found
+        return
+    repository.view()  # its folder is written before both need it
+    with ThreadPoolExecutor(1) as threads:
+        yield threads.submit(_differing, repository, source).result
+
+
+def _differing(repository: Repository, source: Record) -> list[bytes]:
+    with look(repository, source) as content:
+        return content.changed
+
+
+def copy_present(source: Record, changed: list[bytes], folder: str) -> list[str]:
+    """Write these files of another worktree, and those of `worktrees.copy`; returns what there is to tell."""
     changed = [*changed, *(os.fsencode(name) for name in source.copied)]
     told, written = [], []
     with Tree(source.folder) as old, Tree(folder) as new:
@@ -96,11 +112,6 @@ def write_recorded(view: View, commit: str, recorded: RecordedTree, index: Path,
         store.run("read-tree", recorded.tree, index=place)
         words = ("checkout-index", "-f", "-q", "-z", "--stdin")
         store.run(*words, given=b"".join(path + b"\0" for path in changed), index=place, tree=folder)
-
-
-def refresh(view: View, index: Path, folder: str) -> None:
-    """Note the times of the files in an index, so that the next comparison reads only those that differ."""
-    view.run("update-index", "-q", "--refresh", index=index, tree=folder, accepted=(0, 1))
 
 
 def _entries(listed: bytes) -> dict[bytes, bytes]:

@@ -34,6 +34,8 @@ CONFIG = b"""[core]
 \trenames = false
 [merge]
 \trenames = true
+[checkout]
+\tworkers = 0
 """
 FORMAT = b"[extensions]\n\tobjectformat = sha256\n"
 OFF = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from dragoman.gateway.ports.worktrees import WorktreeError
 
@@ -35,3 +36,8 @@ def name_of(title: str) -> str:
             break
         name = longer
     return name or "session"
+
+
+def in_the_way(branches: Iterable[str], wanted: str) -> bool:
+    """Whether a branch of this name exists, one that is a folder of it, or one that has it as a folder."""
+    return any(f"{one}/".startswith(f"{wanted}/") or wanted.startswith(f"{one}/") for one in branches)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from dragoman.worktrees.git import Project, View, git_directories, head_branch, 
 from dragoman.worktrees.records import Record
 
 ASK_SECONDS = 10
+SETTINGS = r"^(extensions\.objectformat|user\.name|user\.email|core\.sparsecheckout)$"
 BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
 
 
@@ -32,7 +34,8 @@ class Repository:
                 "worktrees need one with the name .git",
                 "separate_git_dir",
             )
-        self._view = view
+        self._place = view
+        self._listed: dict[str, list[tuple[bytes, bytes, bytes]]] = {}
         self.project = Project(program, self.own)
 
     @property
@@ -41,7 +44,6 @@ class Repository:
 
     def view(self) -> View:
         """git with our configuration on the repository's objects."""
-        make_view(self._view, self._sha256)
         return View(self.program, self._view, self.objects, author=self.author)
 
     def clone(self, record: Record) -> Clone:
@@ -50,24 +52,26 @@ class Repository:
 
     def view_of(self, objects: Path) -> View:
         """git with our configuration that writes its objects to another place."""
-        make_view(self._view, self._sha256)
         return View(self.program, self._view, objects, self.objects, self.author)
 
     @cached_property
-    def _sha256(self) -> bool:
-        return self.setting("extensions.objectformat") == "sha256"
+    def _view(self) -> Path:
+        """Written once: processes that run at the same time read it."""
+        make_view(self._place, self._settings.get("extensions.objectformat") == "sha256")
+        return self._place
 
-    @cached_property
+    @property
     def author(self) -> tuple[str, str]:
         """Name and address that the user's commits have."""
-        return self.setting("user.name"), self.setting("user.email")
+        return self._settings.get("user.name", ""), self._settings.get("user.email", "")
 
-    def setting(self, key: str) -> str:
-        """A value of the user's or the repository's git configuration: reading it runs nothing."""
+    @cached_property
+    def _settings(self) -> dict[str, str]:
+        """Values of the user's and the repository's git configuration: reading it runs nothing."""
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "HOME": str(Path.home())}
         try:
             found = subprocess.run(
-                [self.program.path, f"--git-dir={self.own}", "config", "--get", key],
+                [self.program.path, f"--git-dir={self.own}", "config", "--null", "--get-regexp", SETTINGS],
                 env=env,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
@@ -76,8 +80,9 @@ class Repository:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return found.stdout.decode(errors="replace").strip()
+            return {}
+        entries = (entry.partition("\n") for entry in found.stdout.decode(errors="replace").split("\0"))
+        return {key: value.strip() for key, _, value in entries}
 
     # -- refs
 
@@ -107,26 +112,22 @@ class Repository:
     def delete_ref(self, ref: str, old: str) -> None:
         self.project.run("update-ref", "-d", ref, old)
 
-    def branch_in_the_way(self, branch: str) -> bool:
-        """Whether a branch of this name, or one that is a folder of it, exists."""
-        parts = branch.split("/")
-        above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
-        if any(self.tip(f"refs/heads/{name}") for name in above):
-            return True
-        return bool(self.project.run("for-each-ref", "--count=1", f"refs/heads/{branch}/"))
+    def branches(self, folder: str) -> list[str]:
+        """The names of the branches in a folder, and the folder if it is a branch itself."""
+        found = self.project.run("for-each-ref", "--format=%(refname)", f"refs/heads/{folder}").decode()
+        return [name.removeprefix("refs/heads/") for name in found.splitlines()]
 
     # -- what it may be used for
 
     def check_supported(self, commit: str) -> None:
         """Raise for submodules, filters (LFS), and sparse checkouts."""
-        if self.setting("core.sparseCheckout") == "true":
+        if self._settings.get("core.sparsecheckout") == "true":
             raise WorktreeError(f"{self.root} is a sparse checkout, which worktrees do not support", "sparse")
-        self.check_submodules(commit, "start the session without --worktree")
-        view = self.view()
-        rows = (row.partition(b"\t") for row in view.run("ls-tree", "-r", "-z", commit).split(b"\0"))
+        files, view = self._files(commit), self.view()
+        self._check_submodules(files, "start the session without --worktree")
         attributes = [
             head.split()[2].decode()
-            for head, _, path in rows
+            for head, _, path in files
             if path.rpartition(b"/")[2] == b".gitattributes"
         ]
         texts = [view.run("cat-file", "blob", blob) for blob in attributes]
@@ -151,8 +152,11 @@ class Repository:
 
     def check_submodules(self, commit: str, instead: str) -> None:
         """Raise if a commit has a submodule."""
-        for row in self.view().run("ls-tree", "-r", "-z", commit).split(b"\0"):
-            head, _, path = row.partition(b"\t")
+        rows = self.view().run("ls-tree", "-r", "-z", commit).split(b"\0")
+        self._check_submodules((row.partition(b"\t") for row in rows), instead)
+
+    def _check_submodules(self, files: Iterable[tuple[bytes, bytes, bytes]], instead: str) -> None:
+        for head, _, path in files:
             if head.startswith(b"160000"):
                 raise WorktreeError(
                     f"{self.root} has a submodule ({path.decode(errors='backslashreplace')}), and worktrees do not "
@@ -162,7 +166,7 @@ class Repository:
 
     def check_room(self, commit: str, folder: Path) -> None:
         """Raise if the files of a commit do not fit on the disk of a folder: git does not say so."""
-        sizes = self.view().run("ls-tree", "-r", "-z", "--format=%(objectsize)", commit).split(b"\0")
+        sizes = (head.split()[3] for head, _, _ in self._files(commit))
         needed = sum(int(size) for size in sizes if size.isdigit())
         free = shutil.disk_usage(folder).free
         if needed > free:
@@ -171,6 +175,13 @@ class Repository:
                 f"{free >> 20} MB",
                 "no_space",
             )
+
+    def _files(self, commit: str) -> list[tuple[bytes, bytes, bytes]]:
+        """Mode, type, object and size of each file of a commit, and its path after a tab."""
+        if commit not in self._listed:
+            rows = self.view().run("ls-tree", "-r", "-z", "-l", commit).split(b"\0")
+            self._listed[commit] = [row.partition(b"\t") for row in rows if row]
+        return self._listed[commit]
 
     def check_calm(self) -> None:
         """Raise if a merge, rebase or the like is under way in the repository itself."""
