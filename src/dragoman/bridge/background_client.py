@@ -30,6 +30,9 @@ CAPABILITIES: JsonObject = {
 }
 """The gateway serves files and terminals: a page has none."""
 
+OF_THIS_MACHINE = Sender(LOCAL.name, "")
+"""Clients without a token, which edit a message of a page; no token has this name."""
+
 
 class BackgroundClient(GatewayClient):
     """Implements `JournalLink` and `JournalSink`; ignores all events."""
@@ -76,12 +79,14 @@ class BackgroundClients:
         self._gateway_clients: dict[str, BackgroundClient] = {}
 
     def sender(self, identity: Identity) -> Sender:
-        return Sender(identity.name, self._tokens.mark(identity))
+        return Sender(identity.name, self._tokens.mark(identity)) if identity != LOCAL else OF_THIS_MACHINE
 
     def identity(self, sender: Sender | None) -> Identity | str:
         """The identity that sends this sender's messages, or a sentence that says why they may not be sent."""
         if sender is None:
             return "It is not known whose it is."
+        if sender == OF_THIS_MACHINE:
+            return LOCAL
         current = self._tokens.current(sender.name, sender.mark)
         if isinstance(current, Identity):
             try:

@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import msgspec
+from msgspec import Raw
+
 from dragoman import __version__
 from dragoman.bridge import limits
 from dragoman.bridge.background_client import BackgroundClients, Tokens
@@ -16,6 +19,7 @@ from dragoman.bridge.client import BridgeClient
 from dragoman.bridge.commands.table import Outcome
 from dragoman.bridge.errors import BridgeError, unknown_session
 from dragoman.bridge.events.summary import summary
+from dragoman.bridge.message import Message
 from dragoman.bridge.restore import Restored, restore_state
 from dragoman.bridge.session_hub import SessionHub
 from dragoman.gateway.access.client import Terms
@@ -25,7 +29,9 @@ from dragoman.gateway.gateway import Gateway
 from dragoman.gateway.json_types import JsonObject
 from dragoman.gateway.ownership.entries import SessionEntry
 from dragoman.gateway.ports.store import StoreError
+from dragoman.gateway.session.prompts.queue import Waiting
 from dragoman.gateway.session.session import Session
+from dragoman.wire.errors import invalid_params
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +202,17 @@ class Bridge:
         hub = self.hubs.get(session.id)
         if hub is not None:
             hub.stop(session)
+
+    def waiting(self, session_id: str) -> list[Waiting]:
+        hub = self.hubs.get(session_id)
+        return hub.waiting() if hub is not None else []
+
+    def change_waiting(self, session_id: str, id: str, prompt: Raw | None, editor: Identity) -> None:
+        try:
+            message = Message.read({"content": msgspec.json.decode(prompt)}, None) if prompt else None
+            self.hubs[session_id].edit(self.gateway.sessions[session_id], id, message, editor)
+        except BridgeError as error:
+            raise invalid_params(error.message, error.code) from error
 
     def _rejoin(self, client: BridgeClient, session_id: str) -> None:
         session = self.gateway.sessions.get(session_id)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
+from msgspec import Raw
+
 from dragoman.bridge.errors import BridgeError
 from dragoman.bridge.events import shapes
-from dragoman.gateway.json_types import JsonObject, as_object
+from dragoman.gateway.json_types import JsonObject, as_object, encode
+from dragoman.gateway.session.prompts.queue import Waiting
 
 STOPPED = "The turn was stopped before this message was sent."
 
@@ -45,6 +48,11 @@ class Message:
         if self.held:
             shown["held"] = self.held
         return {**shown, "stopped": True} if self.stopped else shown
+
+    def as_waiting(self) -> Waiting:
+        """The message among the prompts of clients that are no pages."""
+        by = self.sender.name if self.sender is not None else ""
+        return Waiting(self.number, self.id, Raw(encode(self.blocks)), by, held=self.held)
 
     def as_kept(self) -> JsonObject:
         """The message as the journal stores it."""

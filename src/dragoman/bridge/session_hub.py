@@ -17,6 +17,7 @@ from dragoman.bridge.restore import Restored
 from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.rewriting.content import read_prompt
+from dragoman.gateway.session.prompts.queue import Waiting
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import RpcError
@@ -66,6 +67,10 @@ class SessionHub:
     def queue(self) -> list[JsonObject]:
         """The queue as pages show it."""
         return [message.as_shown() for message in self._queue]
+
+    def waiting(self) -> list[Waiting]:
+        """The queue as other clients see it; a message whose turn begins does not wait any more."""
+        return [message.as_waiting() for message in self._queue if message.id != self._starting]
 
     def knows(self, message_id: object) -> bool:
         return message_id in self._ids

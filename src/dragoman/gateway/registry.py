@@ -8,8 +8,11 @@ from contextlib import suppress
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from msgspec import Raw
+
 from dragoman.config.model import Config
 from dragoman.gateway.access.client import Client
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.access.quotas import Places
 from dragoman.gateway.delivery.journal_state import JournalState
 from dragoman.gateway.json_types import encode
@@ -21,7 +24,7 @@ from dragoman.gateway.pool import Pool
 from dragoman.gateway.ports.checkpoints import CheckpointError
 from dragoman.gateway.ports.store import SessionChanges, StoreError
 from dragoman.gateway.runtime import Outside
-from dragoman.gateway.session.prompts.queue import CANCELLED
+from dragoman.gateway.session.prompts.queue import CANCELLED, Waiting, not_queued
 from dragoman.gateway.session.session import Session, SessionHost
 from dragoman.gateway.session.states import IllegalTransition
 from dragoman.gateway.session.stream import settle
@@ -49,6 +52,12 @@ class SessionWatcher(Protocol):
         """A client asked for a cancel, whether a turn runs or not."""
 
     def session_deleted(self, session_id: str) -> None: ...
+
+    def waiting(self, session_id: str) -> list[Waiting]:
+        """Messages that the watcher sends after the running turn."""
+
+    def change_waiting(self, session_id: str, id: str, prompt: Raw | None, editor: Identity) -> None:
+        """Edit such a message, or drop it if there is no prompt; raises `RpcError` if it does not wait any more."""
 
 
 class Registry(SessionHost):
@@ -78,6 +87,16 @@ class Registry(SessionHost):
         """Notify the watchers before a turn is cancelled, so that they hold queued prompts back."""
         for watcher in self.watchers:
             watcher.session_stopping(session)
+
+    def waiting_beside(self, session_id: str) -> list[Waiting]:
+        return [message for watcher in self.watchers for message in watcher.waiting(session_id)]
+
+    def change_beside(self, session_id: str, id: str, prompt: Raw | None, editor: Identity) -> None:
+        for watcher in self.watchers:
+            if any(message.id == id for message in watcher.waiting(session_id)):
+                watcher.change_waiting(session_id, id, prompt, editor)
+                return
+        raise not_queued()
 
     def deleted(self, session_id: str) -> None:
         for watcher in self.watchers:

@@ -25,7 +25,7 @@ from dragoman.gateway.session.entry import Entry
 from dragoman.gateway.session.forwarding import Forwarding
 from dragoman.gateway.session.open_tools import OpenTools
 from dragoman.gateway.session.policy.session_policy import SessionPolicy
-from dragoman.gateway.session.prompts.queue import CANCELLED, Prompts
+from dragoman.gateway.session.prompts.queue import CANCELLED, Prompts, QueueBeside
 from dragoman.gateway.session.questions.question import ELICITATION, PERMISSION
 from dragoman.gateway.session.questions.questions import Questions
 from dragoman.gateway.session.recovery import Recovery
@@ -52,7 +52,7 @@ TURN_KINDS = frozenset({"user_message_chunk", "session_info_update"})
 """Updates that report a turn to other clients: the prompt, and how the turn ended."""
 
 
-class SessionHost(Runtime):
+class SessionHost(Runtime, QueueBeside):
     """The gateway as its sessions see it."""
 
     def changed(self, session: Session) -> None: ...

@@ -20,6 +20,7 @@ from typing import Generic, TypeVar
 from msgspec import Raw
 
 from dragoman.gateway.access.client import Client
+from dragoman.gateway.access.identity import Identity
 from dragoman.gateway.json_types import JsonObject, encode
 from dragoman.gateway.session.states import Life, OnIllegal, PromptEvent, PromptState, prompt_life
 from dragoman.rpc.request import Reply, Request
@@ -47,6 +48,35 @@ class QueuedPrompt:
     edited: bool = False
     told: JsonObject = field(default_factory=dict)
     """Facts for `_meta.dragoman` of its answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A prompt or a page's message that waits, as lists show it."""
+
+    number: int
+    id: str
+    prompt: Raw
+    by: str
+    edited: bool = False
+    own: bool = False
+    held: str = ""
+    """Why it is not sent when its turn comes; only messages of pages are held."""
+
+    def shown(self) -> JsonObject:
+        facts: JsonObject = {"id": self.id, "prompt": self.prompt, "promptedBy": self.by}
+        return {**facts, "edited": self.edited, "own": self.own, **({"held": self.held} if self.held else {})}
+
+
+class QueueBeside:
+    """Messages of pages that wait in sessions, beside the prompts of other clients."""
+
+    def waiting_beside(self, session_id: str) -> list[Waiting]:
+        return []
+
+    def change_beside(self, session_id: str, id: str, prompt: Raw | None, editor: Identity) -> None:
+        """Edit a message, or drop it if there is no prompt; raises `RpcError` if it does not wait any more."""
+        raise not_queued()
 
 
 class Prompts(Generic[T]):
@@ -118,10 +148,13 @@ class Prompts(Generic[T]):
         request.on_cancel = lambda: self._end(queued, CANCELLED)
         return queued
 
+    def holds(self, id: object) -> bool:
+        return any(each.id == id for each in self._waiting)
+
     def find(self, id: object) -> QueuedPrompt:
         found = next((each for each in self._waiting if each.id == id), None)
         if found is None:
-            raise invalid_params(NOT_QUEUED, "not_queued")
+            raise not_queued()
         return found
 
     def edit(self, id: object, prompt: Raw, by: str) -> None:
@@ -191,6 +224,10 @@ class Prompts(Generic[T]):
         queued.start(queued)
         if self.turn is None:  # refused at once
             asyncio.get_running_loop().call_soon(self._start_next)
+
+
+def not_queued() -> RpcError:
+    return invalid_params(NOT_QUEUED, "not_queued")
 
 
 def _cancelled_edited(prompt: Raw) -> Reply:

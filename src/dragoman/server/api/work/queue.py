@@ -30,6 +30,8 @@ class QueuedView(msgspec.Struct, rename="camel"):
     edited: bool
     own: bool
     """It came with the token of this request, by REST."""
+    held: str | msgspec.UnsetType = msgspec.UNSET
+    """Why a message of a page is not sent when its turn comes."""
 
 
 class QueueView(msgspec.Struct):
@@ -49,7 +51,7 @@ class QueueApi:
         # fmt: off
         return (
             Operation(
-                "GET", every, "The prompts of ACP and REST clients that wait for the end of a turn", self.every,
+                "GET", every, "The prompts and messages of pages that wait for the end of a turn", self.every,
                 QueueView, does=QUEUE, refusals={404: "There is no such session."},
             ),
             Operation(
