@@ -39,10 +39,20 @@ async def test_a_phrase_is_found_with_its_place(shell: CommandLine) -> None:
 
 async def test_nothing_found_is_nothing_on_stdout_and_exit_code_1(shell: CommandLine) -> None:
     done = await run(shell, "sessions", "search", "word")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "no message has word\n")
     await fill(shell, dgm_aaaaaaaaaa=[chunk("something")])
-    done = await run(shell, "sessions", "search", "word")
+    done = await run(shell, "sessions", "search", "other word", "-a", "x")
     assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == 'no message has "other word"; try without --agent, --cwd and --since\n'
+
+
+async def test_the_session_with_the_newest_hit_comes_first_with_all_of_its_hits(shell: CommandLine) -> None:
+    said = [chunk("needle", "user_message_chunk", "P"), chunk("a needle")]
+    await fill(shell, dgm_aaaaaaaaaa=said, dgm_bbbbbbbbbb=said)
+    done = await run(shell, "sessions", "search", "needle")
+    heads = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("dgm_")]
+    assert sorted(heads) == ["dgm_aaaaaaaa", "dgm_bbbbbbbb"], "each once"
+    assert done.stdout.count("#") == 4
 
 
 async def test_no_query_is_a_syntax_error_of_the_index(shell: CommandLine) -> None:

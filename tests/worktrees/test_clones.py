@@ -163,6 +163,7 @@ def test_a_boxed_session_works_in_a_clone_and_is_merged_or_discarded(
     done = shell.run("worktrees", "list")
     assert done.stdout.count("1 file not committed and 1 commit not merged") == 2, done.stdout
     done = shell.run("worktrees", "merge", "one", "-m", "The rest")
+    assert "`dragoman worktrees discard one` removes them" in done.stderr
     assert done.returncode == 0, done.stderr
     assert repository.git("log", "--format=%an %s", "HEAD", "^HEAD~2") == "Me The rest\nAgent By the agent"
     assert (repository.folder / "one").read_text() == "new\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from itertools import groupby
 
 import click
 import msgspec
@@ -47,16 +46,27 @@ def run(paths: Paths, wanted: Wanted, *, as_json: bool) -> int:
         click.echo(json.dumps(msgspec.to_builtins(found.hits), indent=2, ensure_ascii=False))
     else:
         _print(found)
+        if not found.hits:
+            click.echo(_nothing(wanted), err=True)
     if found.behind:
         count = "1 session is" if found.behind == 1 else f"{found.behind} sessions are"
         complain(f"{count} not read to the end yet: search again for what was said there")
     return 0 if found.hits else 1
 
 
+def _nothing(wanted: Wanted) -> str:
+    chosen = (wanted.agent, wanted.cwd, wanted.since)
+    more = "; try without --agent, --cwd and --since" if any(one is not None for one in chosen) else ""
+    return f"no message has {one_line(wanted.text, 60)}{more}"
+
+
 def _print(found: Found) -> None:
+    """The sessions in the order of their first hits, each with all of its own."""
     short = short_ids([hit.session_id for hit in found.hits])
-    for _, group in groupby(found.hits, key=lambda hit: hit.session_id):
-        hits = list(group)
+    sessions: dict[str, list[Hit]] = {}
+    for hit in found.hits:
+        sessions.setdefault(hit.session_id, []).append(hit)
+    for hits in sessions.values():
         first = hits[0]
         facts = [first.agent, ago(first.at), one_line(first.title or "", 40), one_line(first.cwd)]
         if first.only_agent:

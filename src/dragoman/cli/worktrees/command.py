@@ -101,6 +101,9 @@ def merge(
     with _recording() as (_, engine):
         done = engine.merge(name, _root(repository), message, into, hooks=hooks)
     _tell(done, as_json, "merged into")
+    if not as_json:
+        stays = f"the worktree and its branch stay: `dragoman worktrees discard {done.name}` removes them"
+        click.echo(escape(stays), err=True)
 
 
 @worktrees.command()
