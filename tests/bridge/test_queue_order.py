@@ -71,6 +71,7 @@ async def test_messages_of_pages_are_listed_edited_and_withdrawn_among_prompts(
     await socket.initialize()
     await resume(socket, session, workspace)
     turn = socket.start_prompt(session, "say c")
+    await socket.request("_dragoman/queue", {"sessionId": session})  # it waits before p1 comes
     await page.ask("send_message", sessionId=session, content="say p1", clientMessageId="p1")
     listed = (await socket.request("_dragoman/queue", {"sessionId": session}))["queue"]
     assert [one["prompt"][0]["text"] for one in listed] == ["say p0", "say c", "say p1"]
@@ -82,6 +83,7 @@ async def test_messages_of_pages_are_listed_edited_and_withdrawn_among_prompts(
     assert (gone.status_code, gone.json()["code"]) == (404, "not_queued")
     go.touch()
     await turn
+    await page.next("message_chunk", content="c")
     said = [event["content"]["text"] for event in page.numbered(session) if event["type"] == "user_message"]
     assert said[1:] == ["say changed", "say c"]
 
