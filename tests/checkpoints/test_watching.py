@@ -177,7 +177,7 @@ def test_a_recorded_file_that_grows_too_large_is_left_out(project: Project) -> N
 def test_turns_without_changes_can_be_read_by_another_engine(watched: Project) -> None:
     found = watched.engine.unchanged(SESSION, str(watched.folder), Mark("begin"))
     assert found is not None
-    marks = [(Mark(kind, "hello"), 1e9) for _ in range(3) for kind in ("begin", "end")]
+    marks = [(Mark(kind, lambda: "hello"), 1e9) for _ in range(3) for kind in ("begin", "end")]
     watched.engine.append(SESSION, str(watched.folder), found, marks)
     watched.write("a", "2\n")
     watched.record("begin")

@@ -300,12 +300,12 @@ def checkpoint_of(mark: Mark, turn: int, moment: float, left_out: list[LeftOut],
         kind=mark.kind,
         turn=turn,
         time=shown_time.replace("+00:00", "Z"),
-        title=mark.title,
+        title=mark.title(),
         late=mark.late,
         after=mark.after,
         left_out=left_out,
         more_left_out=more,
-        operation=mark.operation,
+        operation=mark.operation or {},
     )
 
 

@@ -24,7 +24,7 @@ class Project:
         self.engine = Engine(state / "checkpoints", limits or CheckpointsConfig())
 
     def record(self, kind: Kind, session: str = SESSION, title: str = "") -> Checkpoint:
-        with self.engine.record(session, str(self.folder), Mark(kind, title)) as checkpoint:
+        with self.engine.record(session, str(self.folder), Mark(kind, lambda: title)) as checkpoint:
             pass
         return checkpoint
 

@@ -45,17 +45,17 @@ class SharedChanges(CheckpointError):
         self.paths = paths
 
 
-@dataclass
+@dataclass(slots=True)
 class Mark:
     """What a checkpoint is of; the gateway sets `late` while it is being made, if the agent works already."""
 
     kind: Kind
-    title: str = ""
-    """The beginning of the message that began the turn."""
+    title: Callable[[], str] = str
+    """Gives the beginning of the message that began the turn; called in any thread, when the checkpoint is written."""
     late: bool = False
     after: int = 0
     """For `begin`: the journal's last event before the turn's message."""
-    operation: dict[str, Any] = field(default_factory=dict)
+    operation: dict[str, Any] | None = None
     """For `before` and `after`: what was asked for."""
 
 

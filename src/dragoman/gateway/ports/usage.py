@@ -17,14 +17,14 @@ UNIT = 1_000_000_000
 """Amounts are whole billionths of a currency's unit: their sums are exact."""
 
 
-class Money(Struct, frozen=True):
+class Money(Struct, frozen=True, gc=False):
     amount: int
     """In billionths (`UNIT`)."""
     currency: str
     """As the agent writes it, in capitals; `?` if it names none."""
 
 
-class Tokens(Struct, frozen=True, rename="camel"):
+class Tokens(Struct, frozen=True, rename="camel", gc=False):
     """No token is in two of them, but for `thought`, which is a part of `output`."""
 
     input: Annotated[int, Meta(description="Without what was read from or written to a cache.")] = 0
@@ -38,7 +38,7 @@ class Tokens(Struct, frozen=True, rename="camel"):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class Entry(Struct, frozen=True, kw_only=True, gc=False):
     """What one turn used of one model. Entries of a turn have its id and are counted from 0."""
 
     turn: str

@@ -94,7 +94,6 @@ class Turn:
 
     # -- beginning
 
-    @property
     def title(self) -> str:
         """The beginning of the prompt; call `check` before."""
         return title_of(self._blocks) or ""

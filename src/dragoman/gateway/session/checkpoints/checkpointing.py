@@ -104,7 +104,7 @@ class Checkpointing:
         except CheckpointError as error:
             log.debug("project is not prepared: %s", error, extra={"session": session.id})
 
-    def begin_at_once(self, title: str) -> bool:
+    def begin_at_once(self, title: Callable[[], str]) -> bool:
         """Record the beginning of a turn if nothing changed; False: call `begin` and wait."""
         session = self._session
         if session.gateway.checkpoints.restoring(session.id):
@@ -115,7 +115,7 @@ class Checkpointing:
         self._owes_end = self._record_unchanged(self._beginning(title))
         return self._owes_end
 
-    async def begin(self, title: str) -> None:
+    async def begin(self, title: Callable[[], str]) -> None:
         """Record the beginning of a turn; returns when that is done, or has taken too long."""
         session = self._session
         if session.gateway.checkpoints.restoring(session.id):
@@ -133,7 +133,7 @@ class Checkpointing:
         done, _ = await asyncio.wait({recording}, timeout=session.gateway.config.checkpoints.patience)
         mark.late = not done
 
-    def _beginning(self, title: str) -> Mark:
+    def _beginning(self, title: Callable[[], str]) -> Mark:
         return Mark("begin", title, after=self._session.feed.delivered)
 
     def after(self, then: Callable[[], None]) -> None:
