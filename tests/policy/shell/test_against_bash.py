@@ -19,6 +19,7 @@ from dragoman.policy.act import Command
 from dragoman.policy.shell.line import Line, read_line
 from support import prerequisites
 from support.policy.shell_lines import PROGRAMS, Maker
+from support.sandboxes.sandbox_kinds import machine_folders
 
 REAL = ("env", "timeout", "nice", "nohup", "setsid", "stdbuf", "xargs", "find", "sh", "bash", "ls")
 STUB = """#!/bin/sh
@@ -67,9 +68,7 @@ def in_a_box(lines: list[str], folder: Path) -> list[Ran]:
     box = [
         "bwrap",
         "--unshare-all",
-        "--ro-bind",
-        "/",
-        "/",
+        *machine_folders(),
         "--dev",
         "/dev",
         "--proc",
@@ -125,7 +124,7 @@ def differences(line: str, seen: Line, ran: Ran, work: str) -> list[str]:
     found += [
         f"{line!r}: what bash ran, {call}, is not harmless: {literal.opaque or literal.commands[0].effects}"
         for call in ran.calls
-        for literal in [read_line(shlex.join(call), cwd=work, workspace=work, home="/tmp/work/home")]
+        for literal in [read_line(_quoted(call), cwd=work, workspace=work, home="/tmp/work/home")]
         if literal.opaque is not None or not _effects(literal) <= _effects(seen)
     ]
     facts = [*seen.paths, *(path for command in (*seen.commands, *seen.wrappers) for path in command.paths)]
@@ -135,6 +134,11 @@ def differences(line: str, seen: Line, ran: Ran, work: str) -> list[str]:
         if os.path.join(work, name) not in writes and not unknown:
             found.append(f"{line!r}: bash wrote {name}, seen {sorted(writes)}")
     return found
+
+
+def _quoted(call: list[str]) -> str:
+    """The call as a line; every argument is quoted, since one such as `==` makes a line that is not understood."""
+    return " ".join([shlex.quote(call[0]), *("'" + word.replace("'", "'\\''") + "'" for word in call[1:])])
 
 
 def _effects(line: Line) -> set[str]:
