@@ -29,8 +29,10 @@ def written() -> Iterator[str]:
                 of_audit = "audit" in ast.unparse(node.func) or "audit" in str(file.relative_to(ROOT))
                 for argument in node.args[:2]:
                     told = name in ACTS or (name in WRITERS and (of_audit or "cli" in file.parts))
-                    if told and isinstance(argument, ast.Constant):
-                        yield str(argument.value)
+                    either = (
+                        (argument.body, argument.orelse) if isinstance(argument, ast.IfExp) else (argument,)
+                    )
+                    yield from (str(each.value) for each in either if told and isinstance(each, ast.Constant))
 
 
 def test_no_kind_is_missing_in_the_table() -> None:
