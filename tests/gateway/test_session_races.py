@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context
 
+import pytest
+
 from support.simulation.checks import check_all, surely_attached
 from support.simulation.client import Call, SimulatedClient
 from support.simulation.process import PARK_AFTER
@@ -260,6 +262,23 @@ def test_a_rewind_that_meets_the_close_of_its_session_stores_nothing_in_it() -> 
             each.world.rewind(each.here, each.session, {"retry": True})
             each.turns(distance)
             each.end(each.here, "close")
+            each.world.settle()
+
+    at_every_distance(run)
+
+
+@pytest.mark.parametrize("kind", ["editor", "network"])
+def test_a_rewind_that_meets_the_deletion_of_its_session_ends_in_order(kind: str) -> None:
+    def run(distance: int) -> None:
+        with race(kind=kind) as each:
+            each.end(each.here, "delete")
+            each.turns(distance)
+            each.world.rewind(each.here, each.session, {"retry": True})
+            each.world.settle()
+        with race(kind=kind) as each:
+            each.world.rewind(each.here, each.session, {"retry": True})
+            each.turns(distance)
+            each.end(each.here, "delete")
             each.world.settle()
 
     at_every_distance(run)

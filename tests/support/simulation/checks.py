@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from support.simulation.client import ATTACHES, Call, Event, SimulatedClient
 from support.simulation.world import World
@@ -43,6 +45,35 @@ def surely_attached(world: World, session: str) -> list[SimulatedClient]:
     return found
 
 
+@dataclass(frozen=True)
+class Reading:
+    """One way to explain what a client was sent."""
+
+    last: int | None = None
+    """The place in the story of the last thing that the client saw."""
+    starts: tuple[int, ...] = ()
+    """Where in the story replays begin that were asked for and did not begin yet."""
+    gaps: int = 0
+    """How often the client asked to go on without what it missed, and nothing came since."""
+
+    def with_start(self, place: int) -> Reading:
+        return replace(self, starts=tuple(sorted((*self.starts, place))))
+
+    def with_gap(self) -> Reading:
+        return replace(self, gaps=self.gaps + 1)
+
+    def saw(self, place: int) -> Iterator[Reading]:
+        """The explanations after the next thing was seen; none if it cannot be next."""
+        if self.last is not None and place == self.last + 1:
+            yield replace(self, last=place)
+        if place in self.starts:
+            left = list(self.starts)
+            left.remove(place)
+            yield replace(self, last=place, starts=tuple(left))
+        if self.gaps and (self.last is None or place > self.last):
+            yield replace(self, last=place, gaps=self.gaps - 1)
+
+
 class StreamCheck:
     """What one client was sent of one session: nothing twice, nothing left out, everything as it is stored."""
 
@@ -51,12 +82,8 @@ class StreamCheck:
         self.entries = client.streams[session].entries
         self.seqs = world.story(session)
         self.order = list(self.seqs)
-        self.last: int | None = None
-        """The place in the story of the last thing that this client saw."""
-        self.starts: list[int] = []
-        """Where in the story a replay that was asked for begins."""
-        self.gaps = 0
-        """How often the client asked to go on without what it missed."""
+        self.readings: set[Reading] = {Reading()}
+        """All ways to explain what was sent so far: it does not say which of several requests it answers."""
         self.seen: list[str] = []
 
     def check(self) -> None:
@@ -72,14 +99,15 @@ class StreamCheck:
 
     def _sent(self, call: Call) -> None:
         if call.method in ("session/new", "session/load"):
-            self.starts.append(0)
+            self.readings = {reading.with_start(0) for reading in self.readings}
         elif call.method == "session/resume":
             after = call.params.get("_meta", {}).get("dragoman", {}).get("afterSeq")
             if after is None:
-                self.gaps += 1
+                self.readings = {reading.with_gap() for reading in self.readings}
             else:
                 later = [place for place, text in enumerate(self.order) if self.seqs[text] > after]
-                self.starts.append(later[0] if later else len(self.order))
+                start = later[0] if later else len(self.order)
+                self.readings = {reading.with_start(start) for reading in self.readings}
 
     def _answered(self, call: Call, seen_since: set[str]) -> None:
         if call.method == "session/load":
@@ -109,15 +137,10 @@ class StreamCheck:
         self._place(event, self.order.index(text))
 
     def _place(self, event: Event, place: int) -> None:
-        follows = self.last is not None and place == self.last + 1
-        if not follows and place in self.starts:
-            self.starts.remove(place)
-        elif not follows and self.gaps and (self.last is None or place > self.last):
-            self.gaps -= 1
-        elif not follows:
-            before = self.order[self.last] if self.last is not None else None
-            self._expect(False, f"{event} came after {before}; the story is {self.order}")
-        self.last = place
+        left = {after for reading in self.readings for after in reading.saw(place)}
+        before = self.seen[-2] if len(self.seen) > 1 else None
+        self._expect(bool(left), f"{event} came after {before}; the story is {self.order}")
+        self.readings = left or {Reading(place)}
 
     def _expect(self, truth: bool, problem: str) -> None:
         if not truth:

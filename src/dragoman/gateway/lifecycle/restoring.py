@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from dragoman.gateway.json_types import JsonObject, decode_object, encode
 from dragoman.gateway.ports.acts import from_threads
 from dragoman.gateway.ports.checkpoints import CheckpointError, Restored, Wish
+from dragoman.gateway.ports.store import StoreError
 from dragoman.gateway.rewriting.rewrite import session_of
 from dragoman.gateway.session.session import Session
 from dragoman.rpc.request import Request
@@ -24,6 +25,7 @@ from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, invalid_par
 if TYPE_CHECKING:
     from dragoman.gateway.client import ClientConnection
 
+T = TypeVar("T")
 RESTORE = "_dragoman/restore"
 OWNER_TIMEOUT = 120.0
 """Seconds that the owner of a session has to restore its files."""
@@ -121,3 +123,11 @@ def as_rpc_error(error: CheckpointError) -> RpcError:
     paths = getattr(error, "paths", None)
     facts = {"paths": paths} if paths else {}
     return RpcError(INTERNAL_ERROR, str(error), {"reason": error.code, **facts})
+
+
+async def explain_store_errors(work: Awaitable[T]) -> T:
+    """Turn errors of the store into `RpcError`: the session may be deleted meanwhile."""
+    try:
+        return await work
+    except StoreError as error:
+        raise internal(str(error), error.code) from error

@@ -27,6 +27,7 @@ from dragoman.gateway.lifecycle.restoring import (
     OWNER_TIMEOUT,
     begin_restore,
     check_no_turn,
+    explain_store_errors,
     finish_restore,
 )
 from dragoman.gateway.ports.acts import NotRecorded, acting
@@ -169,7 +170,9 @@ def begin_rewind(session: Session, wish: RewindWish, client: ClientConnection) -
     if session.gateway.checkpoints.restoring(session.id):
         raise invalid_request("Files of this session are being restored: try again in a moment", "restoring")
     work = Rewinding(session, client)
-    rewinding = session.gateway.spawn(work.undo(wish) if wish.undo else work.go_back(wish))
+    rewinding = session.gateway.spawn(
+        explain_store_errors(work.undo(wish) if wish.undo else work.go_back(wish))
+    )
     session.recovery.rewind(rewinding)
     return rewinding
 
@@ -238,9 +241,10 @@ class Rewinding:
         )  # before the record: a crash between must not bring back what is undone
         await self._record(facts)
         count = f"{len(since)} message{'s' if len(since) != 1 else ''}"
-        self._tell(
+        told = (
             f"The conversation was rewound by {self._by} to before message {message.number}: {count} undone."
         )
+        session.notice(told, "info")
         how = await self._restart(session.agent_session_id, cut)
         return Rewound(message.number, prompt, len(since), how, restored)
 
@@ -260,9 +264,8 @@ class Rewinding:
             "undone": found.ranges(hidden),
         }
         await self._record(facts)
-        self._tell(
-            f"The rewind was undone by {self._by}: {len(back)} message{'s are' if len(back) != 1 else ' is'} back."
-        )
+        count = f"{len(back)} message{'s are' if len(back) != 1 else ' is'}"
+        self._session.notice(f"The rewind was undone by {self._by}: {count} back.", "info")
         told = operation.facts.get("agentSession")
         how = await self._restart(
             told if isinstance(told, str) else "", as_object(operation.facts.get("cut"))
@@ -354,9 +357,6 @@ class Rewinding:
             ) from error
         session.binding.check_open()
 
-    def _tell(self, title: str) -> None:
-        self._session.notice(title, "info")
-
     async def _restart(self, agent_session: str, cut: JsonObject) -> str:
         """Let the agent go, and restart it if it ran; returns the way in which it came back."""
         session = self._session
@@ -376,6 +376,7 @@ class Rewinding:
         try:
             result = await restart_agent.restart(self._client.gateway, session, self._client)
         except RpcError as error:
+            session.binding.check_open()
             session.notice(f"The agent is not available: {error.message}")
             return ""
         how = str(own_meta(result).get("revived"))
