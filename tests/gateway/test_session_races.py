@@ -267,6 +267,24 @@ def test_a_rewind_that_meets_the_close_of_its_session_stores_nothing_in_it() -> 
     at_every_distance(run)
 
 
+def test_a_load_that_is_cancelled_leaves_the_resume_before_it_whole() -> None:
+    def run(distance: int) -> None:
+        with race(kind="editor") as each:
+            client = each.world.add_client(each.second, "editor")
+            each.load(each.there)
+            next(iter(each.first.launcher.running)).exit()
+            each.turns(1)
+            each.world.prompt(each.here, each.session, say=1)
+            each.resume(client, 0)
+            each.turns(distance + 10)
+            each.load(client)
+            each.turns(1)
+            client.cancel_last()
+            each.world.settle()
+
+    at_every_distance(run)
+
+
 @pytest.mark.parametrize("kind", ["editor", "network"])
 def test_a_rewind_that_meets_the_deletion_of_its_session_ends_in_order(kind: str) -> None:
     def run(distance: int) -> None:

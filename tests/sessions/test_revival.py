@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.agents.agent_log import AgentLog
-from support.gateway_process import GatewayProcess, Start, Table, end_process
+from support.gateway_process import SCRIPTED_AGENT, GatewayProcess, Start, Table, end_process
 from support.rpc_peer import is_update
 from support.session_client import (
     LOAD,
@@ -101,6 +102,20 @@ async def test_what_the_agent_says_right_after_its_replay_is_shown(dragoman: Sta
     await load(gateway, session, workspace)
     await gateway.text(session, "late 0")
     assert not [u for u in by_agent(gateway.of(session)) if u["content"]["text"].startswith("replay")]
+
+
+async def test_a_replay_that_goes_on_after_its_answer_is_not_shown(
+    dragoman: Start, workspace: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "gemini.py"
+    script.symlink_to(SCRIPTED_AGENT)
+    flags = ("--caps", LOAD, "--load-replay", "1", "--load-late", "3")
+    agents = {"scripted": {"kind": "acp", "command": [sys.executable, str(script), *flags]}}
+    session = await begun(dragoman, workspace, agents)
+    gateway = await again(dragoman, agents)
+    await load(gateway, session, workspace)
+    await gateway.prompt(session, "say after")
+    assert [u["content"]["text"] for u in by_agent(gateway.of(session))] == ["before", "after"]
 
 
 async def test_an_agent_that_remembers_nothing_is_told_the_conversation(

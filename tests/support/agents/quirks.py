@@ -95,6 +95,12 @@ QUIRKS = (
         "test_fs_is_not_offered_to_an_agent_that_does_not_survive_it",
     ),
     Quirk(
+        "answer_within_the_replay",
+        ("gemini 0.61.0",),
+        "answers `session/load` in the middle of its replay; what comes then is not shown a second time",
+        "test_a_replay_that_goes_on_after_its_answer_is_not_shown",
+    ),
+    Quirk(
         "silent_retries",
         ("claude-agent-acp 0.49.0", "opencode 1.18.33"),
         "retries a failed request for minutes without a word; the session says that it is silent",

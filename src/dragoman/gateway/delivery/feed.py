@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING, Protocol
 
 from dragoman.gateway.delivery import actions
@@ -78,6 +79,10 @@ class DirectFeed:
         self.delivered = 0
         self.kept_elsewhere = True
         """The next event from the owner is stored in the owner's journal."""
+        self.coming: Counter[Attachment] = Counter()
+        """How many loads and resumes of each attachment wait for the owner."""
+        self.unconfirmed: set[Attachment] = set()
+        """Attachments of which none of these was answered yet."""
         self._early: set[Attachment] = set()
         """Attachments that wait for a replay; events published before it are not sent to them: it contains those."""
         self._held: list[tuple[Attachment, Action]] = []
@@ -122,6 +127,7 @@ class DirectFeed:
     def remove(self, attachment: Attachment) -> None:
         self.attachments = [each for each in self.attachments if each is not attachment]
         self._early.discard(attachment)
+        self.unconfirmed.discard(attachment)
         self._look()
 
     # -- replays
@@ -131,6 +137,10 @@ class DirectFeed:
         self._note(attachment, position)
         self._early.add(attachment)
         self._look()
+
+    def came(self, attachment: Attachment) -> None:
+        """A load or resume of this attachment has ended."""
+        self.coming -= Counter([attachment])
 
     def forget_replay(self, attachment: Attachment) -> None:
         """The replay for this attachment will not come."""

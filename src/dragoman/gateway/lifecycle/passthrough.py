@@ -59,6 +59,9 @@ async def _from_owner(
     after = replay.after_seq(params)
     was_attached = session.id in client.attachments
     attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
+    feed.coming[attachment] += 1
+    if not was_attached:
+        feed.unconfirmed.add(attachment)
     if isinstance(attachment, JournalAttachment):
         attachment.follow(after or 0)
         raw = _watching_params(session, {})  # the attachment reads the history from the journal itself
@@ -77,17 +80,30 @@ async def _from_owner(
         # If the request is cancelled, the replay still runs to its end.
         reply, cut_off = await asyncio.shield(relayed)
     except BaseException as error:
+        feed.came(attachment)
         if not _too_late(request, error):
-            await _give_up(client, session, feed, attachment, was_attached=was_attached)
+            await _give_up_at_owner(client, session, feed, attachment)
         raise
-    if not reply.ok:
-        await _give_up(client, session, feed, attachment, was_attached=was_attached)
+    feed.came(attachment)
+    if reply.ok:
+        feed.unconfirmed.discard(attachment)
+    else:
+        await _give_up_at_owner(client, session, feed, attachment)
         if not (owner.alive or cut_off or request.answered):
             if attachment.reads_journal:  # the client already has what the attachment read
                 request.params = encode(with_own_meta(params, afterSeq=attachment.position))
             gone = owner.gone_error()
             raise OwnerGone(gone.code, gone.message, gone.data)
         request.answer(reply_for_client(reply, session.agent_session_id, session.id))
+
+
+async def _give_up_at_owner(
+    client: ClientConnection, session: Session, feed: DirectFeed, attachment: Attachment
+) -> None:
+    """Undo a failed load, unless another one of the same client is under way: then that one decides."""
+    others = attachment in feed.coming
+    was_attached = others or attachment not in feed.unconfirmed
+    await _give_up(client, session, feed, None if others else attachment, was_attached=was_attached)
 
 
 async def _relay(

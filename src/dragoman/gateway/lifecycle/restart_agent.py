@@ -25,7 +25,7 @@ from dragoman.gateway.json_types import JsonObject, decode_object, encode, with_
 from dragoman.gateway.lifecycle import worktrees
 from dragoman.gateway.ownership import takeover
 from dragoman.gateway.ports.store import SessionAway, SessionChanges, StoreError
-from dragoman.gateway.rewriting import dialects
+from dragoman.gateway.rewriting import dialects, quirks
 from dragoman.rpc.request import Reply
 from dragoman.wire.errors import INTERNAL_ERROR, RpcError, internal, session_not_found
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+REPLAY_QUIET = 0.25
+"""Seconds without an update after which the replay of an agent that answers in the middle of it has ended."""
 BACKOFF = (0.0, 0.5, 2.0)
 """Seconds before each try; after the last one the failure is reported."""
 
@@ -218,9 +220,13 @@ async def _bring_back(session: Session, agent: AgentConnection, method: str) -> 
     params = await session.setup.params_for(session.gateway, agent, session.cwd, former)
     _bind(session, agent, former)
     session.updates.discard()
+    replays_on = method == "session/load" and quirks.replays_on(session.agent_config.command)
     try:
         limit = session.gateway.config.limits.start_timeout
-        reply = await agent.ask(method, params, limit, heard=lambda reply: session.updates.publish())
+        heard = None if replays_on else lambda reply: session.updates.publish()
+        reply = await agent.ask(method, params, limit, heard=heard)
+        if replays_on:
+            await session.updates.discard_rest(REPLAY_QUIET, limit)
     except BaseException:  # a session bound to an agent that does not know it would never get a working one
         session.unbind()
         raise

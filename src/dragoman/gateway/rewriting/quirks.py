@@ -26,6 +26,8 @@ MODE_AT = MODE_TEXT.index(b"[")
 _MODE = re.compile(r"\s*\[MODE_UPDATE\]\s*(\S+)\s*")
 FS_BREAKS = frozenset({"gemini"})
 """Matched by executable: capabilities are sent before the agent names itself."""
+REPLAYS_ON = frozenset({"gemini"})
+"""Answer `session/load` in the middle of their replay; matched by executable."""
 KEPT_OUTPUT = 30_000
 """Characters of a command's output that are sent as text: each update repeats them."""
 CONSOLE = "```console\n"
@@ -119,7 +121,16 @@ def absolute_paths(tool: JsonObject, cwd: str) -> bool:
 
 def survives_fs(command: Sequence[str]) -> bool:
     """Whether an agent may be offered `fs`; looks at two words, since the first may be an interpreter."""
-    return not any(PurePath(word).stem in FS_BREAKS for word in command[:2])
+    return not _is_one_of(FS_BREAKS, command)
+
+
+def replays_on(command: Sequence[str]) -> bool:
+    """Whether an agent goes on with its replay after the answer to `session/load`."""
+    return _is_one_of(REPLAYS_ON, command)
+
+
+def _is_one_of(names: frozenset[str], command: Sequence[str]) -> bool:
+    return any(PurePath(word).stem in names for word in command[:2])
 
 
 def mode_said(update: JsonObject) -> str | None:

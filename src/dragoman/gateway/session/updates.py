@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -37,6 +39,7 @@ class AgentUpdates:
         self._discarded: deque[bytes] = deque()
         """The last lines of a replay that was not sent to clients, to compare it with the journal."""
         self._discarded_bytes = 0
+        self._discarded_count = 0
 
     def turn_begins(self) -> None:
         self.publish()
@@ -96,6 +99,15 @@ class AgentUpdates:
     def discarding(self) -> bool:
         return self._held == self._discard
 
+    async def discard_rest(self, quiet: float, most: float) -> None:
+        """Discard what still comes of a replay, until nothing has come for `quiet` seconds, then publish again."""
+        end = time.monotonic() + most
+        before = -1
+        while self.discarding and before != self._discarded_count and time.monotonic() < end:
+            before = self._discarded_count
+            await asyncio.sleep(quiet)
+        self.publish()
+
     @property
     def discarded(self) -> Iterable[bytes]:
         return self._discarded
@@ -117,6 +129,7 @@ class AgentUpdates:
     def _discard(self, kind: str, line: bytes) -> None:
         """Discard an update of a replay, but remember its last lines and the agent's current commands and options."""
         if kind in HISTORY_KINDS:
+            self._discarded_count += 1
             self._discarded.append(line)
             self._discarded_bytes += len(line)
             while len(self._discarded) > 1 and (
