@@ -44,8 +44,11 @@ async def test_a_session_of_one_process_is_listed_by_another(dragoman: Start, wo
     session = await one.new_session(workspace)
     turn = one.start_prompt(session, "permission")
     question = await one.next_message(is_request(PERMISSION))
-    facts = (await entry(other, session))["_meta"]["dragoman"]
-    assert (facts["live"], facts["pending"]) == (True, True)
+    async with asyncio.timeout(30):
+        # The directory is written in a thread; each request gives it a moment.
+        while not (facts := (await entry(other, session))["_meta"]["dragoman"])["pending"]:
+            pass
+    assert facts["live"] is True
     one.reply(question, ALLOW)
     await turn
 

@@ -82,7 +82,7 @@ class DirectFeed:
         self.coming: Counter[Attachment] = Counter()
         """How many loads and resumes of each attachment wait for the owner."""
         self.unconfirmed: set[Attachment] = set()
-        """Attachments of which none of these was answered yet."""
+        """Attachments that only loads and resumes under way have made: no one of these was answered well yet."""
         self._early: set[Attachment] = set()
         """Attachments that wait for a replay; events published before it are not sent to them: it contains those."""
         self._held: list[tuple[Attachment, Action]] = []

@@ -59,9 +59,6 @@ async def _from_owner(
     after = replay.after_seq(params)
     was_attached = session.id in client.attachments
     attachment = session.reattach(client) if reads_journal(client) else session.attach(client)
-    feed.coming[attachment] += 1
-    if not was_attached:
-        feed.unconfirmed.add(attachment)
     if isinstance(attachment, JournalAttachment):
         attachment.follow(after or 0)
         raw = _watching_params(session, {})  # the attachment reads the history from the journal itself
@@ -73,6 +70,9 @@ async def _from_owner(
         else:
             raw = _watching_params(session, params)
     hidden = not attachment.reads_journal and (method == LOAD or after is not None)
+    feed.coming[attachment] += 1
+    if not was_attached:
+        feed.unconfirmed.add(attachment)
     relayed = client.gateway.spawn(
         _relay(session, owner, attachment, request, method, raw, hidden=hidden, after=after)
     )
